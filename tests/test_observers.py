@@ -25,7 +25,8 @@ REGEXES = {
 """Modules with regular expressions, and what they read."""
 
 SETTERS = {
-    "lab/model/quorum/nodes.py": "the model checker puts a node into the state that it explores",
+    "lab/model/quorum/conversion.py": "the model checker puts a node into the state that it explores",
+    "lab/model/quorum/nodes.py": "the same: its deadline has passed, or it has yet to tell a voter",
     "lab/model/partition/replicating.py": "the same, of a partition",
     "lab/model/transactions/model.py": "the same, of a transaction",
     "lab/scenarios/brokers.py": "a scenario begins with the configuration that it names",

@@ -202,7 +202,7 @@ def test_a_follower_does_not_rest_when_the_log_of_its_leader_is_to_come(cluster:
     """Of thousands of new partitions, whose logs are made some in a turn, each broker's order is its own."""
     leader = cluster.node(1)
     failed_before = leader.context.metrics.failed_fetches
-    leader.replicas.new_logs_max = 0
+    leader.replicas.new_logs.turn_max = 0
     cluster.create_topic("late", assignment=[[2, 1, 3]] + [[1, 2, 3]] * 5)
     cluster.run(3_000)
     assert 1 not in cluster.hosted("late", 5)
@@ -214,7 +214,7 @@ def test_a_follower_does_not_rest_when_the_log_of_its_leader_is_to_come(cluster:
         lose_sessions(cluster, 1)
         cluster.run(3_000)
         assert leader.context.metrics.failed_fetches > failed_before
-    leader.replicas.new_logs_max = 64
+    leader.replicas.new_logs.turn_max = 64
     cluster.until(lambda: 1 in cluster.hosted("late", 5), 10)
     began_ms = cluster.client.clock.now_ms()
     for partition in range(1, 6):
@@ -229,21 +229,21 @@ def test_a_session_has_to_hear_of_a_log_that_is_made_later(cluster: Cluster, mon
     """Without that the follower waits for ever: it named the partition once, and it had no answer."""
     monkeypatch.setattr(FollowerSessions, "made", lambda *_: None)
     leader = cluster.node(1)
-    leader.replicas.new_logs_max = 0
+    leader.replicas.new_logs.turn_max = 0
     cluster.create_topic("late", assignment=[[2, 1, 3], [1, 2, 3]])
     cluster.run(1_000)
-    leader.replicas.new_logs_max = 64
+    leader.replicas.new_logs.turn_max = 64
     cluster.until(lambda: 1 in cluster.hosted("late", 1), 10)
     assert cluster.produce("late", [b"value"], partition=1, timeout_ms=5_000).error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
 def test_a_topic_that_is_deleted_before_its_logs_are_made_leaves_nothing(cluster: Cluster) -> None:
     leader = cluster.node(1)
-    leader.replicas.new_logs_max = 0
+    leader.replicas.new_logs.turn_max = 0
     cluster.create_topic("late", assignment=[[2, 1, 3]] + [[1, 2, 3]] * 5)
     cluster.run(1_000)
     cluster.ask(DeleteTopicsRequest(topic_names=("late",), timeout_ms=5_000), 5)
-    leader.replicas.new_logs_max = 64
+    leader.replicas.new_logs.turn_max = 64
     cluster.run(2_000)
     assert not cluster.hosted("late")
     counts = [len(session.partitions) for node_id in (1, 2, 3) for session in sessions_of(cluster, node_id)]
@@ -252,7 +252,7 @@ def test_a_topic_that_is_deleted_before_its_logs_are_made_leaves_nothing(cluster
 
 def test_logs_that_are_made_one_in_a_turn_are_followed(cluster: Cluster) -> None:
     for node_id in (1, 2, 3):
-        cluster.node(node_id).replicas.new_logs_max = 1
+        cluster.node(node_id).replicas.new_logs.turn_max = 1
     cluster.create_topic("late", partitions=40)
     cluster.until(lambda: len(cluster.hosted("late", 39)) == 3)
     for partition in range(40):

@@ -172,7 +172,7 @@ def test_a_change_is_answered_when_the_broker_that_was_asked_has_it(
     cluster.until(lambda: known(node) == known(cluster.node(cluster.controller())))
     before = known(node)
     with monkeypatch.context() as behind:
-        behind.setattr(node.quorum, "_apply_committed", lambda: None)
+        behind.setattr(node.quorum.replay, "_apply_committed", lambda: None)
         answers = cluster.send(request_, version, to=asked)
         cluster.until(lambda: known(cluster.node(cluster.controller())) != before)
         cluster.run(1_000)
@@ -187,7 +187,7 @@ def test_the_wait_for_a_change_that_is_done_ends_with_the_requests_patience(monk
     asked = next(node_id for node_id in cluster.world.hosts if node_id != cluster.controller())
     node = cluster.node(asked)
     with monkeypatch.context() as behind:
-        behind.setattr(node.quorum, "_apply_committed", lambda: None)
+        behind.setattr(node.quorum.replay, "_apply_committed", lambda: None)
         answer = cluster.ask(create(timeout_ms=2_000), 7, to=asked)
         assert answer.topics[0].error_code == ErrorCode.NONE  # it is done, and says so
         assert "t" not in node.metadata.image.topic_ids

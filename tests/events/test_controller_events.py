@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tanist.controller.partitions.unclean_recovery import LogInfo
+from tanist.controller.partitions.log_info import LogInfo
 from tanist.events.event import Event
 from tanist.events.metadata import (
     AlterPartitionRefused,

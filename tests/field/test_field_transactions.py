@@ -18,9 +18,9 @@ from tanist.coordinator.transactions.state import COMPLETE_COMMIT, MAX_EPOCH, ON
 from tanist.lab.mutations.patching import Patch, always, fixed, replaced
 from tanist.lab.mutations.rules_of_transactions import TRANSACTION_MUTANTS
 from tanist.log.cleaner.transactions import CleanedTransactions
-from tanist.log.indexes import AbortedTransaction
 from tanist.log.log import Log
 from tanist.log.producers import ProducerStates
+from tanist.log.transaction_index import AbortedTransaction
 from tanist.wire.batch import NewRecord, decode_batch
 from tanist.wire.control import ControlKind, control_kind
 from tanist.wire.errors import ErrorCode

@@ -55,11 +55,11 @@ def three_stays_after_two() -> Iterator[None]:
     def judged(self: ReplicaChecks, host: Host, *, lost_power: bool, mid_turn: bool) -> None:
         went_down(self, host, lost_power=lost_power, mid_turn=mid_turn)
         if host.node_id == 1:
-            raise Violation("S98", host.world.now_us, "1 went down")
+            raise Violation("S98", host.world.scheduler.now_us, "1 went down")
         if host.node_id == 2:
             gone.add(id(host.world))
         elif id(host.world) in gone:
-            raise Violation("S99", host.world.now_us, "3 went down after 2")
+            raise Violation("S99", host.world.scheduler.now_us, "3 went down after 2")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ReplicaChecks, "went_down", judged)

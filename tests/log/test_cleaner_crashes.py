@@ -108,7 +108,7 @@ class Course:
         if kind < 0.60:
             self.append()
         elif kind < 0.68:
-            self.directory.checkpoint_recovery_points()
+            self.directory.checkpoints.write_recovery_points()
         elif kind < 0.80:
             self.flush()
         elif kind < 0.84:
@@ -168,7 +168,7 @@ class Course:
             if rng.random() < 0.2:
                 self.append()
             if rng.random() < 0.05:
-                self.directory.checkpoint_recovery_points()
+                self.directory.checkpoints.write_recovery_points()
 
         self.interrupted += 1
         keys = KeyMap(rng.choice([4, 4, 1_000]))

@@ -41,7 +41,7 @@ def ends(directory: LogDirectory) -> dict[str, int]:
 
 def test_a_clean_stop_and_start() -> None:
     disk, directory = filled()
-    directory.checkpoint_high_watermarks({("t", 0): 2, ("t", 1): 5})
+    directory.checkpoints.write_high_watermarks({("t", 0): 2, ("t", 1): 5})
     directory.shutdown_cleanly(77, {})
     assert disk.content(MARK) == b'{"version":0,"brokerEpoch":77}'
     assert disk.content(POINTS) == b"0\n3\nmy-topic.v2 0 1\nt 0 3\nt 1 5\n"
@@ -60,8 +60,8 @@ def test_a_clean_stop_and_start() -> None:
     assert ends(again) == {"t-0": 3, "t-1": 5, "my-topic.v2-0": 1}
     assert all(log.recovery.segments_scanned == 0 for log in again.logs.values())
     assert all(log.topic_id == ID for log in again.logs.values())
-    assert again.high_watermark_checkpoint("t", 1) == 5
-    assert again.high_watermark_checkpoint("my-topic.v2", 0) == 0
+    assert again.checkpoints.high_watermark("t", 1) == 5
+    assert again.checkpoints.high_watermark("my-topic.v2", 0) == 0
 
 
 def test_the_mark_is_made_useless_before_anything_else_is_touched() -> None:
@@ -108,7 +108,7 @@ def test_recovery_points_decide_what_is_read() -> None:
     for file in log.unflushed_files():
         disk.sync_now(file)
     log.mark_flushed(end)
-    directory.checkpoint_recovery_points()
+    directory.checkpoints.write_recovery_points()
     again = loaded(disk.copy())
     assert again.logs["t", 0].recovery.segments_scanned == 1
 
@@ -139,7 +139,7 @@ def test_a_damaged_recovery_point_checkpoint_costs_a_longer_recovery(data: bytes
 def test_the_log_start_offset_survives() -> None:
     disk, directory = filled()
     directory.logs["t", 1].advance_log_start_offset(4)
-    directory.checkpoint_log_starts()
+    directory.checkpoints.write_log_starts()
     assert disk.content("/d/log-start-offset-checkpoint") == b"0\n1\nt 1 4\n"
     again = loaded(disk.copy())
     assert again.logs["t", 1].log_start_offset == 4
@@ -152,7 +152,7 @@ def test_a_lowered_recovery_point_is_on_disk_before_the_cut() -> None:
     for file in log.unflushed_files():
         disk.sync_now(file)
     log.mark_flushed(7)
-    directory.checkpoint_recovery_points()
+    directory.checkpoints.write_recovery_points()
     assert b"t 1 6\n" in disk.content(POINTS), "within the active segment, whose indexes are not durable"
     disk.journal.clear()
     log.truncate_to(6)
@@ -162,25 +162,25 @@ def test_a_lowered_recovery_point_is_on_disk_before_the_cut() -> None:
 
 def test_a_checkpoint_that_says_the_same_is_not_written_again() -> None:
     disk, directory = filled()
-    directory.checkpoint_recovery_points()
-    directory.checkpoint_high_watermarks({("t", 0): 1})
+    directory.checkpoints.write_recovery_points()
+    directory.checkpoints.write_high_watermarks({("t", 0): 1})
     disk.journal.clear()
-    directory.checkpoint_recovery_points()
-    directory.checkpoint_high_watermarks({("t", 0): 1})
+    directory.checkpoints.write_recovery_points()
+    directory.checkpoints.write_high_watermarks({("t", 0): 1})
     assert disk.journal == []
-    directory.checkpoint_high_watermarks({("t", 0): 2})
+    directory.checkpoints.write_high_watermarks({("t", 0): 2})
     assert disk.journal == ["write /d/replication-offset-checkpoint"]
 
 
 def test_high_watermarks_that_nobody_names_are_kept() -> None:
     disk, directory = filled()
-    directory.checkpoint_high_watermarks({("t", 0): 2, ("t", 1): 5})
+    directory.checkpoints.write_high_watermarks({("t", 0): 2, ("t", 1): 5})
     directory.shutdown_cleanly(1, {})
     again = loaded(disk)
-    again.checkpoint_high_watermarks({("t", 0): 3})
+    again.checkpoints.write_high_watermarks({("t", 0): 3})
     assert disk.content("/d/replication-offset-checkpoint") == b"0\n2\nt 0 3\nt 1 5\n"
     again.delete_log("t", 1)
-    again.checkpoint_high_watermarks({("t", 0): 3})
+    again.checkpoints.write_high_watermarks({("t", 0): 3})
     assert disk.content("/d/replication-offset-checkpoint") == b"0\n1\nt 0 3\n"
 
 
@@ -200,7 +200,7 @@ def test_after_a_clean_stop_a_marked_folder_excuses_no_missing_log() -> None:
 
 def test_after_an_unclean_stop_a_marked_folder_is_the_one_that_a_checkpoint_names() -> None:
     disk, directory = filled()
-    directory.checkpoint({})
+    directory.checkpoints.write({})
     directory.delete_log("t", 1)
     assert loaded(disk).lost == {}
 
@@ -311,7 +311,7 @@ HIGH_WATERMARKS = "/d/replication-offset-checkpoint"
 def test_a_high_watermark_does_not_outlive_the_records_that_a_loss_of_power_took() -> None:
     """Else the records that take their place would count as committed at the next start (seed 295877075592)."""
     disk, directory = filled()
-    directory.checkpoint_high_watermarks({("t", 0): 3, ("t", 1): 5})
+    directory.checkpoints.write_high_watermarks({("t", 0): 3, ("t", 1): 5})
     for log in directory.logs.values():
         log.write_pending()
     lost = disk.copy()
@@ -322,12 +322,12 @@ def test_a_high_watermark_does_not_outlive_the_records_that_a_loss_of_power_took
     assert lost.content(HIGH_WATERMARKS) == b"0\n2\nt 0 3\nt 1 0\n"
     add(again.logs["t", 1], 2)
     again.logs["t", 1].write_pending()
-    assert loaded(lost.copy()).high_watermark_checkpoint("t", 1) == 0
+    assert loaded(lost.copy()).checkpoints.high_watermark("t", 1) == 0
 
 
 def test_a_high_watermark_goes_down_before_its_records_are_cut() -> None:
     disk, directory = filled()
-    directory.checkpoint_high_watermarks({("t", 0): 2, ("t", 1): 5})
+    directory.checkpoints.write_high_watermarks({("t", 0): 2, ("t", 1): 5})
     log = directory.logs["t", 1]
     disk.journal.clear()
     log.truncate_to(4)
@@ -341,7 +341,7 @@ def test_a_high_watermark_goes_down_before_its_records_are_cut() -> None:
 
 def test_a_new_log_does_not_inherit_a_high_watermark() -> None:
     disk, directory = filled()
-    directory.checkpoint_high_watermarks({("t", 0): 2, ("t", 1): 5})
+    directory.checkpoints.write_high_watermarks({("t", 0): 2, ("t", 1): 5})
     directory.delete_log("t", 1)
     directory.create_log("t", 1, ID, CONFIG, 0)
     assert disk.content(HIGH_WATERMARKS) == b"0\n1\nt 0 2\n"
@@ -396,14 +396,14 @@ def test_records_that_were_durable_stay_even_if_their_topic_is_not_known() -> No
 
 def test_checkpoints_that_have_not_changed_are_not_written() -> None:
     disk, directory = filled()
-    directory.checkpoint_high_watermarks({("t", 0): 2})
-    directory.checkpoint_recovery_points()
+    directory.checkpoints.write_high_watermarks({("t", 0): 2})
+    directory.checkpoints.write_recovery_points()
     before = len(disk.journal)
-    directory.checkpoint_high_watermarks({("t", 0): 2})
-    directory.checkpoint_recovery_points()
+    directory.checkpoints.write_high_watermarks({("t", 0): 2})
+    directory.checkpoints.write_recovery_points()
     assert len(disk.journal) == before
     directory.delete_log("t", 0)
-    directory.checkpoint_high_watermarks({})
+    directory.checkpoints.write_high_watermarks({})
     assert disk.content("/d/replication-offset-checkpoint") == b"0\n0\n"
 
 
@@ -418,7 +418,7 @@ def test_a_new_log_does_not_inherit_a_recovery_point(killed: bool) -> None:
     """Else a loss of power leaves holes in segments that the next start does not read."""
     disk, directory = filled()
     flushed(disk, directory.logs["t", 1])
-    directory.checkpoint_recovery_points()
+    directory.checkpoints.write_recovery_points()
     assert disk.content(POINTS) == b"0\n3\nmy-topic.v2 0 0\nt 0 0\nt 1 4\n"
     directory.delete_log("t", 1)
     if killed:
@@ -435,15 +435,15 @@ def test_a_checkpoint_that_forgets_a_deleted_log_is_durable() -> None:
     """A run that is killed after it, and a loss of power: an older one would count for the next log of that name."""
     disk, directory = filled()
     flushed(disk, directory.logs["t", 1])
-    directory.checkpoint_recovery_points()
-    directory.checkpoint_high_watermarks({("t", 0): 2, ("t", 1): 5})
+    directory.checkpoints.write_recovery_points()
+    directory.checkpoints.write_high_watermarks({("t", 0): 2, ("t", 1): 5})
     assert not {f"sync {POINTS}", f"sync {HIGH_WATERMARKS}"} & set(disk.journal)
     directory.delete_log("t", 1)
-    directory.checkpoint_recovery_points()
-    directory.checkpoint_high_watermarks({("t", 0): 2})
+    directory.checkpoints.write_recovery_points()
+    directory.checkpoints.write_high_watermarks({("t", 0): 2})
     assert {f"sync {POINTS}", f"sync {HIGH_WATERMARKS}"} <= set(disk.journal)
     disk.journal.clear()
-    directory.checkpoint_high_watermarks({("t", 0): 3})
+    directory.checkpoints.write_high_watermarks({("t", 0): 3})
     directory.create_log("t", 1, ID, CONFIG, 0)
     assert not {f"sync {POINTS}", f"sync {HIGH_WATERMARKS}"} & set(disk.journal)
 
@@ -455,7 +455,7 @@ def test_a_new_log_does_not_inherit_a_log_start() -> None:
     """Else a crash before the next checkpoint would take its records, as if they had been deleted on request."""
     disk, directory = filled()
     directory.logs["t", 1].advance_log_start_offset(4)
-    directory.checkpoint_log_starts()
+    directory.checkpoints.write_log_starts()
     directory.delete_log("t", 1)
     log = directory.create_log("t", 1, ID, CONFIG, 0)
     add(log, 2)
@@ -469,17 +469,17 @@ def test_log_starts_are_written_again_only_if_they_have_moved() -> None:
     """Each write is synced on the event loop, which waits for a busy disk."""
     disk, directory = filled()
     directory.logs["t", 1].advance_log_start_offset(4)
-    directory.checkpoint_log_starts()
+    directory.checkpoints.write_log_starts()
     assert f"sync {LOG_STARTS}" in disk.journal
     disk.journal.clear()
-    directory.checkpoint_log_starts()
+    directory.checkpoints.write_log_starts()
     assert not any(LOG_STARTS in line for line in disk.journal)
     directory.logs["t", 1].advance_log_start_offset(5)
-    directory.checkpoint_log_starts()
+    directory.checkpoints.write_log_starts()
     assert f"sync {LOG_STARTS}" in disk.journal
     again = loaded(disk.copy())
     again._disk.journal.clear()  # type: ignore[attr-defined]
-    again.checkpoint_log_starts()
+    again.checkpoints.write_log_starts()
     assert f"sync {LOG_STARTS}" in again._disk.journal, "a former run may have been killed before its sync"  # type: ignore[attr-defined]
 
 
@@ -489,7 +489,7 @@ def test_a_log_start_goes_down_before_its_log_is_cut_below_it() -> None:
     log = directory.logs["t", 1]
     add(log, 3)
     log.advance_log_start_offset(6)
-    directory.checkpoint_log_starts()
+    directory.checkpoints.write_log_starts()
     assert disk.content(LOG_STARTS) == b"0\n1\nt 1 6\n"
     disk.journal.clear()
     log.truncate_to(5)
@@ -508,14 +508,14 @@ def test_a_log_start_goes_down_before_its_log_is_cut_below_it() -> None:
 def test_the_checkpoints_of_every_few_seconds_are_written_off_the_loop() -> None:
     disk, directory = filled()
     flushed(disk, directory.logs["t", 1])
-    directory.checkpoint({("t", 0): 2, ("t", 1): 5})
+    directory.checkpoints.write({("t", 0): 2, ("t", 1): 5})
     disk.journal.clear()
-    directory.checkpoint({("t", 0): 3, ("t", 1): 5})
+    directory.checkpoints.write({("t", 0): 3, ("t", 1): 5})
     assert disk.journal == [], "the last ones are still being written"
     disk.write_late()
     assert disk.content(HIGH_WATERMARKS) == b"0\n2\nt 0 2\nt 1 5\n"
     assert disk.content(POINTS) == b"0\n3\nmy-topic.v2 0 0\nt 0 0\nt 1 4\n"
-    directory.checkpoint({("t", 0): 3, ("t", 1): 5})
+    directory.checkpoints.write({("t", 0): 3, ("t", 1): 5})
     disk.write_late()
     assert disk.content(HIGH_WATERMARKS) == b"0\n2\nt 0 3\nt 1 5\n"
 
@@ -523,7 +523,7 @@ def test_the_checkpoints_of_every_few_seconds_are_written_off_the_loop() -> None
 def test_a_high_watermark_that_is_still_being_written_goes_down_before_its_records_are_cut() -> None:
     """Rule 117: what is given to a thread may be in the file at any time from then on."""
     disk, directory = filled()
-    directory.checkpoint({("t", 0): 2, ("t", 1): 5})
+    directory.checkpoints.write({("t", 0): 2, ("t", 1): 5})
     disk.journal.clear()
     directory.logs["t", 1].truncate_to(4)
     assert f"sync {HIGH_WATERMARKS}" in disk.journal
@@ -534,7 +534,7 @@ def test_a_high_watermark_that_is_still_being_written_goes_down_before_its_recor
 def test_a_recovery_point_that_is_still_being_written_goes_down_before_its_log_is_made_anew() -> None:
     disk, directory = filled()
     flushed(disk, directory.logs["t", 1])
-    directory.checkpoint({})
+    directory.checkpoints.write({})
     directory.delete_log("t", 1)
     disk.journal.clear()
     directory.create_log("t", 1, ID, CONFIG, 0)
@@ -546,8 +546,8 @@ def test_a_recovery_point_that_is_still_being_written_goes_down_before_its_log_i
 def test_a_disk_that_fails_off_the_loop_takes_the_directory_offline() -> None:
     disk, directory = filled()
     failures: list[OSError] = []
-    directory.late_failure = failures.append
-    directory.checkpoint({("t", 0): 2})
+    directory.checkpoints.late_failure = failures.append
+    directory.checkpoints.write({("t", 0): 2})
     disk.fail = OSError(5, "input/output error")
     disk.write_late()
     assert failures

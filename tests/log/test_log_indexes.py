@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tanist.log.indexes import (
-    AbortedTransaction,
-    CorruptIndexError,
-    OffsetIndex,
-    TimeIndex,
-    TransactionIndex,
-)
+from tanist.log.indexes import CorruptIndexError, OffsetIndex, TimeIndex
+from tanist.log.transaction_index import AbortedTransaction, TransactionIndex
 from tests.log.log_disks import MemoryDisk
 
 BASE = 1_000

@@ -102,7 +102,7 @@ class Course:
         if kind < 0.55:
             self.append()
         elif kind < 0.65:
-            self.directory.checkpoint_recovery_points()
+            self.directory.checkpoints.write_recovery_points()
         elif kind < 0.80:
             end = log.log_end_offset
             rolled = log.flush_due(self.now)
@@ -135,7 +135,7 @@ class Course:
         self.cut = self.cutting = True
         self.directory.delete_log(*KEY)
         if self.rng.random() < 0.3:
-            self.directory.checkpoint_recovery_points()
+            self.directory.checkpoints.write_recovery_points()
         self.log = self.directory.create_log(*KEY, TOPIC_ID, CONFIG, self.now)
         self.cutting = False
         self.batches = []

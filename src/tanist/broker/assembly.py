@@ -161,7 +161,7 @@ def assemble_quorum(
             voter_ids=lambda: raft.voters.ids,
             events=context.events,
         )
-        quorum.controller_service = ControllerService(context, metadata, quorum, controller, throttles)
+        quorum.lead_with(ControllerService(context, metadata, quorum, controller, throttles))
     return quorum
 
 

@@ -31,7 +31,7 @@ from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.network.connections import Connections
 from tanist.broker.replication.directory_moves import DirectoryMoves
 from tanist.broker.replication.fetch_sessions import FetchSessions
-from tanist.broker.replication.fetcher import Fetchers
+from tanist.broker.replication.fetchers import Fetchers
 from tanist.broker.replication.follower_sessions import FollowerSessions
 from tanist.broker.replication.isr_changes import IsrChanges
 from tanist.broker.replication.leadership import Leadership
@@ -205,7 +205,7 @@ def assemble(context: NodeContext, metas: dict[str, MetaProperties]) -> NodeComp
         follower_sessions=follower_sessions,
         salvage=salvage,
         replicas=replicas,
-        log_loading=LogLoading(context, directories, configs.log_config, replicas.directory_loaded, deletions.schedule),
+        log_loading=LogLoading(context, directories, configs.log_config, replicas.found.add, deletions.schedule),
         housekeeping=Housekeeping(context, replicas, effects, salvage, deletions, cleaner),
         groups=groups,
         transactions=transactions,

@@ -63,7 +63,7 @@ class Node:
         self.replicas = self.components.replicas
         if self.quorum.controller_service is not None:
             self.quorum.controller_service.on_elected = self.components.access.load
-        self.quorum.on_applied = self._metadata_applied
+        self.quorum.replay.on_applied = self._metadata_applied
         self.quorum.on_leader_changed = self._leader_changed
         self.lifecycle.on_registered = self._registered
 

@@ -26,8 +26,9 @@ from tanist.controller.partitions.alter_partition import alter_partition
 from tanist.controller.partitions.directories import assign_replicas_to_dirs
 from tanist.controller.partitions.elect_leaders import elect_leaders, update_wait
 from tanist.controller.partitions.fencing import Fencing
+from tanist.controller.partitions.log_info import LogInfo
 from tanist.controller.partitions.reassignment import alter_partition_reassignments, list_partition_reassignments
-from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo, UncleanRecoveries
+from tanist.controller.partitions.unclean_recovery import AskReplica, UncleanRecoveries
 from tanist.controller.producer_ids import allocate_producer_ids
 from tanist.controller.refusals import not_controller_response, refusal
 from tanist.controller.security.acls import create_acls, delete_acls

@@ -1,9 +1,8 @@
 """One entry of `log.dirs`: its logs, and the files about all of them.
 
-Owns the checkpoints, the mark of a clean stop (rules 86-89), and the creation and removal of logs. A crash at any
-moment must leave a folder that never claims too much: the mark is invalidated, durably, before anything else changes
-(A4); a recovery point that has to go down goes down on disk before the log is cut. A log that the checkpoints name and
-that is not there is not a new one: it is `lost`.
+Owns the mark of a clean stop (rules 86-89), and the creation and removal of logs. A crash at any moment must leave a
+folder that never claims too much: the mark is invalidated, durably, before anything else changes (A4). A log that the
+checkpoints name and that is not there is not a new one: it is `lost`.
 
 An `OSError` of any method means that the disk has failed: it is kept in `failed`, and everything here is offline. Only
 a shortage of descriptors (`is_descriptor_shortage`) is not the disk's: the caller ends the node, or tries again later.
@@ -11,7 +10,7 @@ a shortage of descriptors (`is_descriptor_shortage`) is not the disk's: the call
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
@@ -21,16 +20,12 @@ from tanist.events.storage import CheckpointDamaged, NamelessLogDropped
 from tanist.events.stream import NOBODY, Events
 from tanist.log.checkpoints import (
     CLEAN_SHUTDOWN,
-    HIGH_WATERMARK_CHECKPOINT,
-    LOG_START_CHECKPOINT,
-    RECOVERY_POINT_CHECKPOINT,
     CheckpointError,
     decode_clean_shutdown,
-    decode_offsets,
     encode_clean_shutdown,
-    encode_offsets,
 )
 from tanist.log.config import LogConfig
+from tanist.log.directory_checkpoints import DirectoryCheckpoints, Offsets
 from tanist.log.log import Log
 from tanist.log.names import (
     DELETE_SUFFIX,
@@ -46,8 +41,6 @@ from tanist.log.names import (
 from tanist.log.recovery import RecoveryProgress, Rescue
 from tanist.ports import Disk, is_descriptor_shortage
 from tanist.wire.ids import METADATA_TOPIC, ZERO_UUID, TopicPartition
-
-Offsets = Mapping[tuple[str, int], int]
 
 
 class FoundLog(NamedTuple):
@@ -85,20 +78,7 @@ class LogDirectory:
         """Whether the last run has left a list of its logs. A clean stop does: the recovery points."""
         self.rescue: Callable[[TopicPartition, UUID], Rescue] | None = None
         """For `load`: called with the bytes that recovery cuts off a log."""
-        self.late_failure: Callable[[OSError], None] | None = None
-        """Called in a later turn if a checkpoint could not be written that was to be written off the loop."""
-        self._being_written: set[str] = set()
-        """Checkpoints that are written off the loop at present."""
-        self._written: dict[str, tuple[bytes, bool]] = {}
-        """The content of each checkpoint, as far as this run has written it, and whether that was synced."""
-        self._high_watermarks: dict[tuple[str, int], int] = {}
-        self._high_watermarks_written: dict[tuple[str, int], int] | None = None
-        """As this run has written them; None before the first time."""
-        self._high_watermarks_found: dict[tuple[str, int], int] = {}
-        """The highest that a start may find after a loss of power: files since the last that was synced."""
-        self._log_starts_written: dict[tuple[str, int], int] = {}
-        self._recovery_points: dict[tuple[str, int], int] = {}
-        """As they are on the disk, both, or will be in a moment."""
+        self.checkpoints = DirectoryCheckpoints(disk, path, self.logs, self.futures, self._disk_failed)
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path}, {len(self.logs)} logs{', failed' if self.failed else ''})"
@@ -143,12 +123,9 @@ class LogDirectory:
         self._disk.make_directory(self.path)
         self.was_clean = self.read_broker_epoch() is not None
         self._forget_clean_shutdown()
-        listed = self._read_offsets(RECOVERY_POINT_CHECKPOINT)
-        self.is_listed = listed is not None
-        recovery_points = self._recovery_points = listed or {}
-        log_starts = self._log_starts_written = self._read_offsets(LOG_START_CHECKPOINT) or {}
-        self._high_watermarks = self._read_offsets(HIGH_WATERMARK_CHECKPOINT) or {}
-        self._high_watermarks_found = dict(self._high_watermarks)
+        self.is_listed, damaged = self.checkpoints.read()
+        self.complaints += damaged
+        recovery_points, log_starts = self.checkpoints.recovery_points, self.checkpoints.log_starts
         found: list[FoundLog] = []
         marked: list[str] = []
         for name in self._disk.list(self.path):
@@ -175,11 +152,7 @@ class LogDirectory:
         folder may still be there, marked; else whether it is missed, the metadata knows. A clean stop writes the
         checkpoints of the logs that are there, so a marked folder is of an earlier log of that name.
         """
-        reached: dict[tuple[str, int], int] = {}
-        for offsets in (self._recovery_points, self._log_starts_written, self._high_watermarks):
-            for key, offset in offsets.items():
-                reached[key] = max(offset, reached.get(key, 0))
-        for key, offset in reached.items():
+        for key, offset in self.checkpoints.reached().items():
             if not offset or key in here or key[0] == METADATA_TOPIC:
                 continue
             if not self.was_clean and any(is_marked(name, *key) for name in marked):
@@ -246,10 +219,7 @@ class LogDirectory:
     def end_load(self) -> None:
         """All logs are open. Before one of them is appended to."""
         try:
-            if any(self._recovery_points.get(key, 0) > log.recovery_point for key, log in self._all.items()):
-                # What was repaired is not durable yet: until it is, a crash must find it to be looked at again.
-                self.checkpoint_recovery_points(sync=True)
-            self._lower_high_watermarks({key: log.log_end_offset for key, log in self._all.items()})
+            self.checkpoints.lower_to_logs()
         except OSError as error:
             self._disk_failed(error)
             raise
@@ -273,45 +243,31 @@ class LogDirectory:
             self._disk.write_file(path, b"", sync=True)
             self._disk.remove(path)
 
-    def _read_offsets(self, name: str) -> dict[tuple[str, int], int] | None:
-        """A checkpoint; None when there is none, or a damaged one.
-
-        To go on without costs time or, for log starts, shows deleted records again; and no log is known to be `lost`.
-        """
-        path = self._file(name)
-        try:
-            return decode_offsets(self._disk.read_file(path), path)
-        except FileNotFoundError:
-            return None
-        except CheckpointError as error:
-            self.complaints.append(CheckpointDamaged(str(error)))
-            return None
-
     @property
     def _all(self) -> dict[tuple[str, int], Log]:
         return {**self.futures, **self.logs}
 
     def _adopt(self, log: Log) -> None:
         self.logs[log.topic_partition] = log
-        log.before_cut = self._before_cut
+        log.before_cut = self.checkpoints.before_cut
 
     def _adopt_future(self, log: Log) -> None:
         self.futures[log.topic_partition] = log
-        log.before_cut = self._before_cut
+        log.before_cut = self.checkpoints.before_cut
 
     def shutdown_cleanly(self, broker_epoch: int, high_watermarks: Offsets) -> None:
         """Make everything durable and close it; then, and only then, leave the mark.
 
-        `high_watermarks`: as `checkpoint_high_watermarks` takes them.
+        `high_watermarks`: as `DirectoryCheckpoints.write_high_watermarks` takes them.
         """
         try:
             self._disk.run_now([log.close for log in self._all.values()])
             for log in self._all.values():
                 if log.failed is not None:
                     raise log.failed
-            self.checkpoint_recovery_points(sync=True)
-            self.checkpoint_high_watermarks(high_watermarks)
-            self.checkpoint_log_starts()
+            self.checkpoints.write_recovery_points(sync=True)
+            self.checkpoints.write_high_watermarks(high_watermarks)
+            self.checkpoints.write_log_starts()
             self._disk.write_file(self._file(CLEAN_SHUTDOWN), encode_clean_shutdown(broker_epoch), sync=True)
         except OSError as error:
             self._disk_failed(error)
@@ -340,10 +296,8 @@ class LogDirectory:
         self, name: str, topic: str, partition: int, topic_id: UUID, config: LogConfig, now_ms: int, events: Events
     ) -> Log:
         key = TopicPartition(topic, partition)
-        self._high_watermarks.pop(key, None)
-        self._lower_high_watermarks({key: 0})
-        self._lower_log_starts({key: 0})
-        self._lower_recovery_point(key, 0)
+        self.checkpoints.forget(key)
+        self.checkpoints.lower(key, 0, 0)
         path = self._file(name)
         new = False
         try:
@@ -397,10 +351,7 @@ class LogDirectory:
             if of is not None:
                 log.succeed(of)
             self._adopt(log)
-            self.checkpoint_log_starts()
-            self._high_watermarks = {**self._high_watermarks, key: high_watermark}
-            self._written.pop(HIGH_WATERMARK_CHECKPOINT, None)
-            self._write_high_watermarks()  # with the checkpoint the name of the folder becomes durable
+            self.checkpoints.replace(key, high_watermark)
         except OSError as error:
             self._disk_failed(error)
             raise
@@ -412,7 +363,7 @@ class LogDirectory:
         Without `close` its files stay open: the answers of this turn may be made of them.
         """
         log = self.logs.pop((topic, partition), None)
-        self._high_watermarks.pop((topic, partition), None)
+        self.checkpoints.forget((topic, partition))
         return self._mark_deleted(log if close else None, self._file(folder_name(topic, partition)), topic, partition)
 
     def delete_future(self, topic: str, partition: int) -> list[str]:
@@ -436,127 +387,3 @@ class LogDirectory:
             self._disk_failed(error)
             raise
         return [target]
-
-    # -- checkpoints
-
-    def high_watermark_checkpoint(self, topic: str, partition: int) -> int:
-        """The high watermark as of the last checkpoint, 0 when there is none."""
-        return self._high_watermarks.get((topic, partition), 0)
-
-    def checkpoint(self, high_watermarks: Offsets) -> None:
-        """All three, as they are to be written every few seconds.
-
-        A rename may wait for the file system longer than clients should: off the loop, where nothing has to be durable
-        before what follows. What is still being written from the last time stays as it is until the next.
-        """
-        if RECOVERY_POINT_CHECKPOINT not in self._being_written:
-            self.checkpoint_recovery_points(later=True)
-        if HIGH_WATERMARK_CHECKPOINT not in self._being_written:
-            self.checkpoint_high_watermarks(high_watermarks, later=True)
-        self.checkpoint_log_starts()
-
-    def checkpoint_recovery_points(self, *, sync: bool = False, later: bool = False) -> None:
-        """From where an unclean start has to read.
-
-        An older file costs time only, so it is not synced for its own sake. One that has a higher point for a log of
-        the same name, since deleted, would have the next start take unsynced records for synced ones.
-        """
-        points = {key: log.recovery_point for key, log in self._all.items()}
-        sync = sync or _lowers(self._recovery_points, points)
-        if sync or points != self._recovery_points or RECOVERY_POINT_CHECKPOINT not in self._written:
-            self._write_offsets(RECOVERY_POINT_CHECKPOINT, points, sync=sync, later=later)
-            self._recovery_points = points
-
-    def checkpoint_high_watermarks(self, high_watermarks: Offsets, *, later: bool = False) -> None:
-        """As given by the replicas; of logs that have none given, what was known stays."""
-        known = {key: offset for key, offset in self._high_watermarks.items() if key in self.logs}
-        known.update(high_watermarks)
-        self._high_watermarks = known
-        if known == self._high_watermarks_written:
-            return
-        found = self._high_watermarks_found
-        # After this run has been killed no one knows of an older file with the high watermark of a deleted log.
-        sync = _lowers(found, known)
-        self._write_offsets(HIGH_WATERMARK_CHECKPOINT, known, sync=sync, later=later)
-        self._high_watermarks_written = dict(known)
-        if sync:
-            self._high_watermarks_found = dict(known)
-        else:
-            found.update(known)
-
-    def _lower_high_watermarks(self, ends: Offsets) -> None:
-        """Before a log that ends here is appended to: an older, higher high watermark, bounded by the log's end alone,
-        would count the new records as committed at the next start (rule 117).
-        """
-        lowered = {key: end for key, end in ends.items() if self._high_watermarks_found.get(key, 0) > end}
-        if lowered:
-            known = {key: offset for key, offset in self._high_watermarks.items() if key not in lowered}
-            self._high_watermarks = known | {
-                key: min(end, self._high_watermarks[key])
-                for key, end in lowered.items()
-                if key in self._high_watermarks
-            }
-            self._write_high_watermarks()
-
-    def _write_high_watermarks(self) -> None:
-        self._write_offsets(HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, sync=True)
-        self._high_watermarks_written = dict(self._high_watermarks)
-        self._high_watermarks_found = dict(self._high_watermarks)
-
-    def checkpoint_log_starts(self) -> None:
-        """For logs whose start is within a segment: records deleted on request must not come back."""
-        starts = {
-            key: log.log_start_offset
-            for key, log in self._all.items()
-            if log.log_start_offset > log.first_segment_offset
-        }
-        self._write_offsets(LOG_START_CHECKPOINT, starts, sync=True)
-        self._log_starts_written = starts
-
-    def _lower_log_starts(self, ends: Offsets) -> None:
-        """Before a log that ends here is appended to: an older, higher log start would take the new records at the next
-        start, as if they had been deleted on request.
-        """
-        if any(self._log_starts_written.get(key, 0) > end for key, end in ends.items()):
-            starts = {key: min(start, ends.get(key, start)) for key, start in self._log_starts_written.items()}
-            starts = {key: start for key, start in starts.items() if start}
-            self._write_offsets(LOG_START_CHECKPOINT, starts, sync=True)
-            self._log_starts_written = starts
-
-    def _before_cut(self, log: Log, end_offset: int) -> None:
-        self._lower_high_watermarks({log.topic_partition: end_offset})
-        self._lower_log_starts({log.topic_partition: end_offset})
-        self._lower_recovery_point(log.topic_partition, log.recovery_point)
-
-    def _lower_recovery_point(self, key: tuple[str, int], point: int) -> None:
-        """Before a log is appended to from below what a checkpoint has: what follows is not durable."""
-        if self._recovery_points.get(key, 0) > point:
-            self.checkpoint_recovery_points(sync=True)
-
-    def _write_offsets(self, name: str, offsets: Offsets, *, sync: bool, later: bool = False) -> None:
-        """`later`: off the loop, unless it must be durable. It counts as written, for it may be at any time."""
-        data = encode_offsets(offsets)
-        written, synced = self._written.get(name, (None, False))
-        if written == data and (synced or not sync):
-            return
-        if later and not sync:
-            self._being_written.add(name)
-            self._disk.write_file_later(self._file(name), data, partial(self._written_late, name))
-        else:
-            try:
-                self._disk.write_file(self._file(name), data, sync=sync)
-            except OSError as error:
-                self._disk_failed(error)
-                raise
-        self._written[name] = (data, sync)
-
-    def _written_late(self, name: str, error: OSError | None) -> None:
-        self._being_written.discard(name)
-        if error is not None:
-            self._disk_failed(error)
-            if self.late_failure is not None:
-                self.late_failure(error)
-
-
-def _lowers(before: Offsets, after: Offsets) -> bool:
-    return any(after.get(key, 0) < offset for key, offset in before.items())

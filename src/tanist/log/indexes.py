@@ -1,11 +1,9 @@
-"""The index files beside a segment: `.index`, `.timeindex`, `.txnindex`, in Kafka's format.
+"""The sorted index files beside a segment: `.index` and `.timeindex`, in Kafka's format.
 
 * `.index`: 8 bytes an entry, (offset - base: i32, position: i32). The offset is the last one of the batch at the
   position.
 * `.timeindex`: 12 bytes, (timestamp: i64, offset - base: i32): no record up to the offset is later than the
   timestamp.
-* `.txnindex`: 34 bytes, (version 0: i16, producer id, first, last and last stable offset: i64) of an aborted
-  transaction.
 
 Entries are found by bounded reads; a new one waits in memory until 4 KB are full or the segment rolls or closes. That
 loses nothing: only the indexes of segments from the recovery point on can lack entries after a crash, and those are
@@ -19,13 +17,12 @@ the index is rebuilt.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from struct import Struct
 from typing import ClassVar, NamedTuple
 
 from tanist.ports import Disk, File
 
-_BLOCK_ENTRIES = 512
+BLOCK_ENTRIES = 512
 _WRITE_BEHIND_BYTES = 4096
 _INT_MAX = 2**31 - 1
 _UNKNOWN = -1
@@ -44,15 +41,6 @@ class OffsetPosition(NamedTuple):
 class TimestampOffset(NamedTuple):
     timestamp: int
     offset: int
-
-
-class AbortedTransaction(NamedTuple):
-    """A transaction that an ABORT marker at `last_offset` ended; consumers skip its records."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
 
 
 class _SortedIndex:
@@ -174,15 +162,15 @@ class _SortedIndex:
         block = self._block_of(key, self._count)
         if block < 0:
             return -1
-        start = block * _BLOCK_ENTRIES
-        data = self._load().read(start * size, min(_BLOCK_ENTRIES, self._count - start) * size)
+        start = block * BLOCK_ENTRIES
+        data = self._load().read(start * size, min(BLOCK_ENTRIES, self._count - start) * size)
         keys = [entry[field] for entry in self._entry.iter_unpack(data[: len(data) // size * size])]
         return start + bisect_right(keys, key) - 1
 
     def _block_of(self, key: int, count: int) -> int:
         """The last of the blocks of `count` entries that begins with a key <= `key`, -1 when there is none."""
-        blocks = range((count + _BLOCK_ENTRIES - 1) // _BLOCK_ENTRIES)
-        return bisect_right(blocks, key, key=lambda block: self._raw(block * _BLOCK_ENTRIES)[self._key]) - 1
+        blocks = range((count + BLOCK_ENTRIES - 1) // BLOCK_ENTRIES)
+        return bisect_right(blocks, key, key=lambda block: self._raw(block * BLOCK_ENTRIES)[self._key]) - 1
 
     def _recount(self) -> None:
         self.entries_left = self.max_entries - self._spare - self._count - len(self._tail) // self._entry.size
@@ -313,7 +301,7 @@ class OffsetIndex(_SortedIndex):
         if self._count < 0:
             self._load()
         size, count = self._entry.size, self._count
-        first, behind = number * _BLOCK_ENTRIES, (number + 1) * _BLOCK_ENTRIES
+        first, behind = number * BLOCK_ENTRIES, (number + 1) * BLOCK_ENTRIES
         data = b""
         if first < count:
             length = (min(behind, count) - first) * size
@@ -366,100 +354,3 @@ class TimeIndex(_SortedIndex):
     def last_entry(self) -> TimestampOffset:
         entries = self.entries
         return self.entry(entries - 1) if entries else TimestampOffset(-1, self.base_offset)
-
-
-class TransactionIndex:
-    """`.txnindex`: the transactions that were aborted in a segment, by the offset of their marker. Made when needed."""
-
-    __slots__ = ("_disk", "_exists", "_file", "base_offset", "path")
-
-    _entry: ClassVar[Struct] = Struct(">hqqqq")
-    _version: ClassVar[int] = 0
-
-    def __init__(self, disk: Disk, path: str, base_offset: int, *, exists: bool) -> None:
-        self._disk = disk
-        self._file: File | None = None
-        self._exists = exists
-        self.path = path
-        self.base_offset = base_offset
-
-    @property
-    def file(self) -> File | None:
-        """The open file for a sync, None when no transaction was aborted here."""
-        return self._open() if self._exists else None
-
-    def open(self) -> None:
-        """Make sure that there is a file."""
-        self._open()
-
-    def _open(self) -> File:
-        if self._file is None:
-            self._file = self._disk.open(self.path)
-            self._exists = True
-        return self._file
-
-    def append(self, transaction: AbortedTransaction) -> None:
-        file = self._open()
-        end = file.size // self._entry.size * self._entry.size
-        file.write(end, (self._entry.pack(self._version, *transaction),))
-
-    @property
-    def exists(self) -> bool:
-        return self._exists
-
-    def transactions(self, from_offset: int = 0) -> Iterator[AbortedTransaction]:
-        """Those whose marker is at `from_offset` or later, in order, read a block at a time.
-
-        A block's damage ends the walk with `CorruptIndexError`.
-        """
-        file = self.file
-        if file is None:
-            return
-        size = self._entry.size
-        previous = self.base_offset - 1
-        for start in range(self._first_from(from_offset, file) * size, file.size // size * size, size * _BLOCK_ENTRIES):
-            data = file.read(start, size * _BLOCK_ENTRIES)
-            for version, *values in self._entry.iter_unpack(data[: len(data) // size * size]):
-                transaction = AbortedTransaction(*values)
-                if version != self._version or transaction.last_offset <= previous:
-                    raise CorruptIndexError(f"{self.path}: {transaction}, version {version}, can't stand here")
-                previous = transaction.last_offset
-                yield transaction
-
-    def _first_from(self, offset: int, file: File) -> int:
-        """Number of the first entry whose marker is at `offset` or later."""
-        size = self._entry.size
-
-        def marker(number: int) -> int:
-            last_offset: int = self._entry.unpack(file.read(number * size, size))[3]
-            return last_offset
-
-        return bisect_left(range(file.size // size), offset, key=marker)
-
-    def truncate_to(self, offset: int) -> None:
-        """Forget the transactions whose marker is at `offset` or later."""
-        file = self.file
-        if file is None:
-            return
-        kept = 0
-        for transaction in self.transactions():
-            if transaction.last_offset >= offset:
-                break
-            kept += 1
-        if file.size > kept * self._entry.size:
-            file.truncate(kept * self._entry.size)
-
-    def reset(self) -> None:
-        file = self.file
-        if file is not None:
-            file.truncate(0)
-
-    def release(self) -> File | None:
-        file, self._file = self._file, None
-        return file
-
-    def park(self) -> None:
-        """Close the file until the next use."""
-        file = self.release()
-        if file is not None:
-            file.close()

@@ -24,7 +24,7 @@ from tanist.log.appender import Appender
 from tanist.log.checkpoints import PARTITION_METADATA, encode_partition_metadata
 from tanist.log.compaction import Cleanable, find_cleanable, first_dirty_offset
 from tanist.log.config import LogConfig
-from tanist.log.indexes import AbortedTransaction
+from tanist.log.producer_replay import replay_producers
 from tanist.log.recovery import (
     LoadedLog,
     LogLoader,
@@ -32,13 +32,13 @@ from tanist.log.recovery import (
     RecoveryReport,
     Rescue,
     new_log,
-    replay_producers,
 )
 from tanist.log.retention import expired_segments, held_up
 from tanist.log.segment import BatchPosition, Segment
 from tanist.log.segments import LogSlice
 from tanist.log.timestamps import TimestampedOffset
 from tanist.log.topic_id import InconsistentTopicId, read_or_write_topic_id
+from tanist.log.transaction_index import AbortedTransaction
 from tanist.ports import Disk, File, FileRange
 from tanist.wire.ids import ZERO_UUID, TopicPartition
 

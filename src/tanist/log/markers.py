@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from tanist.log.indexes import AbortedTransaction
 from tanist.log.producers import ProducerStates
+from tanist.log.transaction_index import AbortedTransaction
 from tanist.wire.batch import BatchHeader
 from tanist.wire.control import ControlKind, EndTxnMarker, decode_control_batch
 from tanist.wire.errors import WireError

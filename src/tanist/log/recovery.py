@@ -15,15 +15,14 @@ for each segment. If a load fails, none of its files stays open.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tanist.log.checkpoints import LEADER_EPOCH_CHECKPOINT, CheckpointError, decode_epochs
 from tanist.log.config import LogConfig
 from tanist.log.crash_cleanup import tidy
 from tanist.log.epochs import EpochEntry, LeaderEpochCache
-from tanist.log.indexes import AbortedTransaction, CorruptIndexError
-from tanist.log.markers import note_batch
+from tanist.log.indexes import CorruptIndexError
 from tanist.log.names import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -31,6 +30,7 @@ from tanist.log.names import (
     offset_file,
     offset_of,
 )
+from tanist.log.producer_replay import note_at, replay_producers
 from tanist.log.producer_snapshots import SnapshotFiles
 from tanist.log.producers import ProducerStates
 from tanist.log.scan import (
@@ -38,7 +38,6 @@ from tanist.log.scan import (
     DamagedBatch,
     UnsupportedFormatError,
     is_legacy_message,
-    read_batch,
     verified_batches,
 )
 from tanist.log.segment import Segment
@@ -444,28 +443,3 @@ class LogLoader:
         if end > max(self._snapshots.latest, start):
             self._snapshots.write(end, self._producers, sync=False)
         self._snapshots.remove_doubted()
-
-
-def note_at(producers: ProducerStates, file: File, batch: BatchAt) -> AbortedTransaction | None:
-    """`note_batch` for a batch in a file."""
-    return note_batch(producers, batch.header, batch.header.base_offset, lambda: read_batch(file, batch))
-
-
-def replay_producers(producers: ProducerStates, segments: list[Segment], start: int, end: int) -> None:
-    """Bring producers that are as of `start` up to `end`, by the headers of the batches between."""
-    for batch_at, file in _batches_between(segments, start, end):
-        note_at(producers, file, batch_at)
-
-
-def _batches_between(segments: list[Segment], start: int, end: int) -> Iterator[tuple[BatchAt, File]]:
-    for index, segment in enumerate(segments):
-        if segment.base_offset >= end:
-            return
-        if index + 1 < len(segments) and segments[index + 1].base_offset <= start:
-            continue
-        for batch_at in segment.walk(max(start, segment.base_offset)):
-            if batch_at.header.base_offset >= end:
-                return
-            if batch_at.header.base_offset >= start:
-                yield batch_at, segment.file
-        segment.park()

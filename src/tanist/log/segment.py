@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 from tanist.invariants import InvariantError
 from tanist.log.config import LogConfig
-from tanist.log.indexes import CorruptIndexError, OffsetIndex, TimeIndex, TimestampOffset, TransactionIndex
+from tanist.log.indexes import CorruptIndexError, OffsetIndex, TimeIndex, TimestampOffset
 from tanist.log.names import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -33,6 +33,7 @@ from tanist.log.names import (
 )
 from tanist.log.positions import NO_SPAN, IndexedPositions
 from tanist.log.scan import BatchAt, DamagedBatch, scan_headers
+from tanist.log.transaction_index import TransactionIndex
 from tanist.ports import Buffer, Disk, File, FileRange, LateWrite
 
 TAIL_BATCHES: Final = 4096

@@ -12,9 +12,9 @@ from operator import is_
 from typing import Final, NamedTuple
 
 from tanist.log.config import LogConfig
-from tanist.log.indexes import AbortedTransaction
 from tanist.log.names import SWAP_SUFFIX, TXN_INDEX_SUFFIX, offset_file
 from tanist.log.segment import Segment
+from tanist.log.transaction_index import AbortedTransaction
 from tanist.ports import Disk, File, FileRange
 
 _tuple = tuple.__new__

@@ -10,8 +10,9 @@ import pytest
 from tanist.client.admin import update_feature_request
 from tanist.controller.image.partition_state import PartitionState
 from tanist.controller.image.snapshot import from_records, to_records
+from tanist.controller.partitions.log_info import LogInfo
 from tanist.controller.partitions.recovery_strategy import Strategy, recovery_strategy
-from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo, Phase
+from tanist.controller.partitions.unclean_recovery import AskReplica, Phase
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions

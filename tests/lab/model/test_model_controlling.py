@@ -8,7 +8,8 @@ import pytest
 
 from tanist.controller.partitions.recovery_strategy import Strategy
 from tanist.lab.model.partition.components import AlterRequest, Controller, Proposal, Recovery, Registration, Reply
-from tanist.lab.model.partition.controlling import Controlling, Event, moves
+from tanist.lab.model.partition.controlling import Controlling, moves
+from tanist.lab.model.partition.levels import Event
 from tanist.lab.model.partition.symmetry import CONTROLLER, NETWORK
 from tanist.wire.errors import ErrorCode
 from tests.lab.model.models import partition_model

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from functools import partial
 from typing import TypeAlias
-from uuid import UUID
 
 from tanist.broker.access import topic_access
 from tanist.broker.api.follower_fetch import LEADER_HINT_VERSION, NEWS_MS, Answers, FollowerFetch, refused_fetch
@@ -393,9 +392,7 @@ class Fetch:
         news = session.news(answers, whole=call.session_epoch == INITIAL_EPOCH)
         return encode_fetch_response(version, correlation_id, news, session_id=session.id, node_endpoints=endpoints)
 
-    def _leader_hints(
-        self, connection: ClientConnection, answers: list[tuple[str | UUID, list[FetchedPartition]]]
-    ) -> tuple[NodeEndpoint, ...]:
+    def _leader_hints(self, connection: ClientConnection, answers: Answers) -> tuple[NodeEndpoint, ...]:
         leaders: set[int] = set()
         for topic, parts in answers:
             for position, result in enumerate(parts):

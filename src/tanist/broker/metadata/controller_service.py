@@ -29,7 +29,7 @@ from tanist.controller.decision import Decision, ElectionWait, UncleanReason
 from tanist.controller.features import kraft_version_refusal, update_features_response
 from tanist.controller.image.image import METADATA_VERSION, MetadataImage
 from tanist.controller.image.partition_state import RECOVERING
-from tanist.controller.partitions.unclean_recovery import LogInfo
+from tanist.controller.partitions.log_info import LogInfo
 from tanist.controller.refusals import too_large_response
 from tanist.events.metadata import BrokerGone, ControllerActivated, ControllerResigned, UncleanElection
 from tanist.ports import Timer

@@ -1,8 +1,7 @@
-"""The quorum on its node: carries out what `quorum.RaftNode` asks for, and feeds what is committed to the image.
+"""The quorum on its node: carries out what `quorum.RaftNode` asks for.
 
-A node with the controller role is a voter, any other an observer; both hold the metadata log. Everything that is
-committed goes, in order, into the node's image (`metadata.view`), and from there to its listeners. A standby
-controller replays the same records, so that it can take over at once.
+A node with the controller role is a voter, any other an observer; both hold the metadata log. What is committed is
+replayed (`metadata.replay`).
 """
 
 from __future__ import annotations
@@ -12,16 +11,12 @@ from typing import Any
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.controller_service import ControllerService
-from tanist.broker.metadata.snapshot_writer import SnapshotWriter
+from tanist.broker.metadata.replay import MetadataReplay
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call
 from tanist.broker.network.channel import Channel
 from tanist.broker.network.probe import Probe
-from tanist.controller.image.committed_events import committed_events
-from tanist.controller.image.image import ImageError, MetadataImage
-from tanist.controller.image.snapshot import from_records
 from tanist.events.event import Event
-from tanist.events.metadata import ControllerActivationAbandoned, ControllerActivationWaits
 from tanist.events.process import MetadataLogFailed
 from tanist.events.quorum import (
     BecameQuorumLeader,
@@ -29,8 +24,6 @@ from tanist.events.quorum import (
     QuorumLeaderChanged,
     QuorumLeaderGone,
     SnapshotDownloaded,
-    SnapshotLoaded,
-    SnapshotWritten,
     SteppedDown,
 )
 from tanist.log.torn import TornLog
@@ -48,12 +41,11 @@ from tanist.quorum.effects import (
 from tanist.quorum.raft import RaftNode
 from tanist.quorum.storage.metadata_log import MetadataLog
 from tanist.quorum.storage.quorum_state_file import QuorumStateFile
-from tanist.quorum.voters import Endpoint, SnapshotId
+from tanist.quorum.voters import Endpoint
 from tanist.wire.apis import ApiKey
 from tanist.wire.ids import KNOWS_NOTHING_MS
 from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.fetch_snapshot_response import FetchSnapshotResponse
-from tanist.wire.metadata import MetadataRecord, decode_record
 from tanist.wire.schema import Response
 
 _VERSIONS = {
@@ -88,11 +80,8 @@ class MetadataQuorum:
         store: QuorumStateFile,
     ) -> None:
         self._context = context
-        self._metadata = metadata
         self.on_leader_changed: Callable[[], None] = _nothing
         """The quorum has another leader, or none."""
-        self.on_applied: Callable[[], None] = _nothing
-        """More metadata has been applied."""
         self.raft = raft
         self._log = log
         self._store = store
@@ -101,20 +90,7 @@ class MetadataQuorum:
         self._armed_at_ms = -1
         self._queue: list[Effect] = []
         self._running = False
-        self._next_offset = 0
-        """Offset of the first record that is not applied yet."""
-        self._committed_offset = 0
-        """Records below it are to be applied: at once, or between the turns of others if they are many."""
-        self._replay: Timer | None = None
-        self._elected_epoch: int | None = None
-        """The controller is to be active in it when all that is committed is applied."""
-        self._last_epoch = 0
-        self._last_timestamp_ms = 0
-        self._bytes_since_snapshot = 0
-        self._snapshot_at_ms = context.clock.now_ms()
-        self._snapshots = SnapshotWriter(context, log, self._snapshot_written, self._disk_failed)
-        self._history_end = log.end_offset
-        """Records that the log held when the process started are no news: they are not counted again."""
+        self.replay = MetadataReplay(context, metadata, raft, log, self._step, self._disk_failed)
         self.controller_service: ControllerService | None = None
         self._probe: Probe | None = None
         self._contact_ms: int | None = None
@@ -122,13 +98,15 @@ class MetadataQuorum:
         self._handed_over: Callable[[], None] | None = None
         self.closed = False
 
+    def lead_with(self, service: ControllerService) -> None:
+        """The node has the controller role."""
+        self.controller_service = self.replay.controller_service = service
+
     # -- life
 
     def start(self) -> None:
         """Load the latest snapshot, then take part."""
-        snapshot_id = self._log.latest_snapshot_id
-        if snapshot_id is not None:
-            self._load_snapshot()
+        self.replay.load_snapshot()
         self._do(self.raft.start(self._context.clock.now_ms(), self._context.clock.wall_ms()))
 
     def shut_down(self, done: Callable[[], None]) -> None:
@@ -146,14 +124,13 @@ class MetadataQuorum:
         self.closed = True
         if self.controller_service is not None:
             self.controller_service.close()
-        for timer in (self._timer, self._replay):
-            if timer is not None:
-                timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         for _, channel in self._channels.values():
             channel.close()
         if self._probe is not None:
             self._probe.end()
-        self._snapshots.close()
+        self.replay.close()
         try:
             self._log.close()
         except OSError as failure:
@@ -165,11 +142,6 @@ class MetadataQuorum:
     @property
     def log_end_offset(self) -> int:
         return self._log.end_offset
-
-    @property
-    def last_timestamp_ms(self) -> int:
-        """When the last record that was applied was written, by the clock of the controller that wrote it."""
-        return self._last_timestamp_ms
 
     @property
     def silence_ms(self) -> int | None:
@@ -185,9 +157,9 @@ class MetadataQuorum:
         if self._contact_ms is not None:
             silence_ms = self._context.clock.now_ms() - self._contact_ms
             return None if self.raft.leader_id is not None and silence_ms <= patience_ms else silence_ms
-        if not self._last_timestamp_ms:
+        if not self.replay.last_timestamp_ms:
             return KNOWS_NOTHING_MS
-        return max(0, self._context.clock.wall_ms() - self._last_timestamp_ms)
+        return max(0, self._context.clock.wall_ms() - self.replay.last_timestamp_ms)
 
     @property
     def requests_under_way(self) -> int:
@@ -302,7 +274,7 @@ class MetadataQuorum:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._snapshots.close()
+        self.replay.close()
 
     def _do(self, effects: Sequence[Effect]) -> None:
         """Carry out effects in order; what they cause queues behind them, so nothing here is re-entered."""
@@ -341,28 +313,18 @@ class MetadataQuorum:
             end_offset = self._log.end_offset
             self._context.disk.sync(self._log.unflushed_files(), lambda error: self._synced(end_offset, error))
         elif isinstance(effect, HighWatermark):
-            self._committed_offset = max(self._committed_offset, effect.offset)
-            if self._replay is None:
-                self._apply_committed()
+            self.replay.commit(effect.offset)
         elif isinstance(effect, QuorumLeaderChanged):
             if effect.leader_id is not None:
                 self._context.metrics.new_active_controllers += 1
             self.on_leader_changed()
         elif isinstance(effect, BecameQuorumLeader):
-            self._elected_epoch = effect.epoch
-            self._lead_when_applied()
-            if self._elected_epoch is not None:
-                waits = ControllerActivationWaits(effect.epoch, self._next_offset, self._committed_offset)
-                self._context.events.emit(waits)
+            self.replay.elected(effect.epoch)
         elif isinstance(effect, SteppedDown):
-            if self._elected_epoch is not None:
-                self._context.events.emit(ControllerActivationAbandoned(self._elected_epoch))
-            self._elected_epoch = None
             self._contact_ms = self._context.clock.now_ms()
-            if self.controller_service is not None:
-                self.controller_service.stepped_down(self._metadata.image.copy())
+            self.replay.stepped_down()
         elif isinstance(effect, SnapshotDownloaded):
-            self._load_snapshot()
+            self.replay.load_snapshot()
 
     def _send(self, effect: Send) -> None:
         request_id = effect.request_id
@@ -448,124 +410,6 @@ class MetadataQuorum:
     def _tick(self) -> None:
         self._timer = None
         self._step(lambda: self.raft.tick(self._context.clock.now_ms()))
-
-    # -- committed records
-
-    def _apply_committed(self) -> None:
-        """Apply committed records. A node that starts may have a hundred thousand: so many at once as a turn may."""
-        if self._committed_offset > self._next_offset:
-            self._apply_some()
-        if self._committed_offset > self._next_offset and not self.closed:
-            clock = self._context.clock
-            self._replay = clock.call_at(clock.now_ms(), self._replay_on)
-        self._lead_when_applied()
-
-    def _replay_on(self) -> None:
-        self._replay = None
-        self._step(lambda: (HighWatermark(self._committed_offset),))
-
-    def _lead_when_applied(self) -> None:
-        epoch = self._elected_epoch
-        if epoch is not None and self._next_offset >= self._committed_offset:
-            self._elected_epoch = None
-            if self.controller_service is not None:
-                self.controller_service.elected(epoch)
-
-    def _apply_some(self) -> None:
-        records: list[MetadataRecord] = []
-        host = self.controller_service
-        standby = host is not None and not host.active
-        metrics = self._context.metrics
-        news = self._next_offset >= self._history_end
-        most = self._context.config.metadata_turn_records_max  # and the rest of the last batch
-        next_offset = self._next_offset
-        for batch in self._log.read_batches(next_offset, self._committed_offset):
-            self._bytes_since_snapshot += batch.size_bytes
-            records += (decode_record(value) for value in batch.values)
-            next_offset = batch.next_offset
-            self._last_epoch = batch.epoch
-            self._last_timestamp_ms = batch.timestamp
-            if len(records) >= most:
-                break
-        elapsed_ms = self._context.clock.wall_ms() - self._last_timestamp_ms
-        if news and self.raft.is_leader:
-            metrics.commit_latency.record(max(0, elapsed_ms), self._context.clock.now_ms())
-        if host is not None and standby:
-            for record in records:
-                host.controller.replay(record)
-        leads = self.raft.is_leader
-        changes: list[Event] = []
-
-        def watch(record: MetadataRecord, before: MetadataImage) -> None:
-            metrics.committed(record, before, elapsed_ms)
-            if leads:
-                changes.extend(committed_events(record, before))
-
-        try:
-            self._metadata.apply(records, next_offset - 1, watch if news else None)
-        except ImageError:
-            metrics.metadata_errors += 1
-            raise
-        self._next_offset = next_offset  # not before: it has not passed what it could not replay
-        for change in changes:
-            self._context.events.emit(change)
-        if host is not None:
-            host.committed()
-        self.on_applied()
-        if self._snapshot_is_due():
-            self._write_snapshot()
-
-    def _snapshot_is_due(self) -> bool:
-        """By bytes, batches with their heads, or by time: looked at when records are committed, as Kafka does."""
-        if self._snapshots.busy:
-            return False
-        config = self._context.config
-        if self._bytes_since_snapshot >= config.metadata_log_max_record_bytes_between_snapshots:
-            return True
-        interval_ms = config.metadata_log_max_snapshot_interval_ms
-        return 0 < interval_ms <= self._context.clock.now_ms() - self._snapshot_at_ms
-
-    def _snapshot_counted(self) -> None:
-        self._bytes_since_snapshot = 0
-        self._snapshot_at_ms = self._context.clock.now_ms()
-
-    def _load_snapshot(self) -> None:
-        snapshot_id = self._log.latest_snapshot_id
-        if snapshot_id is None or snapshot_id.end_offset <= self._next_offset:
-            return
-        records = (decode_record(value) for batch in self._log.read_snapshot(snapshot_id) for value in batch.values)
-        image = from_records(records, self._context.config.static)
-        self._next_offset = snapshot_id.end_offset
-        self._last_epoch = snapshot_id.epoch
-        self._snapshot_counted()
-        host = self.controller_service
-        if host is not None and not host.active:
-            host.controller.deactivate(image.copy())
-        self._metadata.replace(image, snapshot_id.end_offset - 1)
-        loaded = SnapshotLoaded(snapshot_id.end_offset, snapshot_id.epoch, controller=host is not None)
-        self._context.events.emit(loaded)
-        self.on_applied()
-
-    def _write_snapshot(self) -> None:
-        """Snapshot what is applied, and let the log be cut below it (KIP-630)."""
-        self._snapshot_counted()
-        image: MetadataImage = self._metadata.image
-        if not image.in_transaction:
-            snapshot_id = SnapshotId(self._next_offset, self._last_epoch)
-            voters = self.raft.snapshot_voters(snapshot_id.end_offset)
-            self._snapshots.begin(image, self._twin(), snapshot_id, self._last_timestamp_ms, voters)
-
-    def _twin(self) -> MetadataImage | None:
-        """The controller's image, where that is to be equal: an active one's is ahead by what is not committed yet."""
-        host = self.controller_service
-        if host is None or (host.active and self._log.end_offset != self._next_offset):
-            return None
-        return host.controller.image
-
-    def _snapshot_written(self, snapshot_id: SnapshotId) -> None:
-        clock = self._context.clock
-        self._context.events.emit(SnapshotWritten(snapshot_id.end_offset, snapshot_id.epoch))
-        self._step(lambda: self.raft.snapshot_created(snapshot_id, clock.now_ms(), clock.wall_ms()))
 
 
 def _refused(fetched: FetchResponse) -> bool:

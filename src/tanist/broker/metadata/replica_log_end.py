@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tanist.broker.network.channel import Channel
-from tanist.controller.partitions.unclean_recovery import LogInfo
+from tanist.controller.partitions.log_info import LogInfo
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.fetch import FetchCall, FetchTarget, encode_fetch_request, parse_fetch_response
 from tanist.wire.fetch_response import FetchedPartition

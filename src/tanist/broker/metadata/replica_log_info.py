@@ -21,7 +21,8 @@ from tanist.broker.metadata.replica_log_end import ReplicaLogEnds
 from tanist.broker.metadata.view import endpoint_in, has_sasl_in, has_tls_in
 from tanist.broker.network.channel import Channel
 from tanist.controller.image.image import MetadataImage
-from tanist.controller.partitions.unclean_recovery import AskReplica, LogInfo
+from tanist.controller.partitions.log_info import LogInfo
+from tanist.controller.partitions.unclean_recovery import AskReplica
 from tanist.events.metadata import LogEndsAsked, LogInfoUnanswered, LogInfoUnsupported
 from tanist.wire.apis import NODE_SOFTWARE, ApiKey
 from tanist.wire.errors import ErrorCode

@@ -12,8 +12,9 @@ from tanist.broker.context import NodeContext
 from tanist.controller.image.image import MetadataImage
 from tanist.controller.image.snapshot import checked_values
 from tanist.ports import Timer
-from tanist.quorum.storage.metadata_log import MetadataLog, SnapshotWriting
+from tanist.quorum.storage.metadata_log import MetadataLog
 from tanist.quorum.storage.raft_log import VoterMessage
+from tanist.quorum.storage.snapshots import SnapshotWriting
 from tanist.quorum.voters import SnapshotId
 
 

@@ -81,7 +81,7 @@ def _metadata(
     out: Exposition,
     prefix: str,
 ) -> None:
-    written_ms = quorum.last_timestamp_ms
+    written_ms = quorum.replay.last_timestamp_ms
     out.add(prefix + "metadataerrorcount", context.metrics.metadata_errors)
     out.add(prefix + "lastappliedrecordoffset", metadata.applied_offset)
     out.add(prefix + "lastcommittedrecordoffset", quorum.raft.high_watermark - 1)

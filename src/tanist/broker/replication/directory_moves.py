@@ -323,7 +323,7 @@ class DirectoryMoves:
         self._context.clock.call_at(now_ms + self._context.config.log_segment_delete_delay_ms, old.abandon)
         try:
             self._delete_later(source.delete_log(hosted.topic, hosted.index, close=False))
-            source.checkpoint_recovery_points(sync=True)
+            source.checkpoints.write_recovery_points(sync=True)
         except OSError as failure:
             self.directory_failed(source, failure)
 

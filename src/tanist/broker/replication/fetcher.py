@@ -1,4 +1,4 @@
-"""The follower's pull: one fetcher a leader, one long-polled Fetch for all partitions that follow it (rules 109-117).
+"""The follower's pull: one long-polled Fetch for all partitions that follow a leader (rules 109-117).
 
 The fetcher carries requests and answers; what an answer means for a partition (append, truncate, high watermark, ask
 for the leader's offsets, wait) is decided by `replica.follower`. The next fetch goes out after the turn's writes,
@@ -17,7 +17,6 @@ from typing import Protocol
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.lifecycle import Lifecycle
-from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.channel import Channel, FrameLender
 from tanist.broker.replication.fetcher_session import Asked, FetcherSession, Key
 from tanist.broker.replication.hosted_partition import HostedPartition
@@ -25,7 +24,7 @@ from tanist.broker.replication.quotas import PAUSE_MS, Quota
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.events.replication import FetchResponseMalformed
 from tanist.replica.effects import AskOffsets
-from tanist.replica.follower import FetchPosition, FollowerState
+from tanist.replica.follower import FollowerState
 from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.fetch import FetchCall, FetchedPartition, FetchTarget, encode_fetch_request, parse_fetch_response
 from tanist.wire.messages.list_offsets_request import (
@@ -120,8 +119,10 @@ class Fetcher:
             tls=context.config.tls.to_brokers,
         )
 
-    def __len__(self) -> int:
-        return len(self._partitions)
+    @property
+    def partitions(self) -> list[HostedPartition]:
+        """Those that it fetches."""
+        return list(self._partitions.values())
 
     @property
     def requests_under_way(self) -> int:
@@ -368,7 +369,7 @@ class Fetcher:
                     # The role or the log has changed while the answer was under way. The leader takes it for heard.
                     self._give_up(session)
                     continue
-                self._take(hosted, asked.follower, asked.position, answer, now_ms)
+                self._take(hosted, asked, answer, now_ms)
         self._schedule()
 
     def _is_awaited(self, hosted: HostedPartition, asked: Asked) -> bool:
@@ -379,18 +380,12 @@ class Fetcher:
         if session is self._session:
             self._begin_anew(declined=declined)
 
-    def _take(
-        self,
-        hosted: HostedPartition,
-        follower: FollowerState,
-        position: FetchPosition,
-        answer: FetchedPartition,
-        now_ms: int,
-    ) -> None:
+    def _take(self, hosted: HostedPartition, asked: Asked, answer: FetchedPartition, now_ms: int) -> None:
         if not answer.error:
             hosted.leader_high_watermark = answer.high_watermark
+        follower = asked.follower
         try:
-            effects = follower.fetched(answer, position, now_ms)
+            effects = follower.fetched(answer, asked.position, now_ms)
         except Exception as error:  # also damage that is met while cutting
             hosted.failed_by(error)
             return
@@ -453,94 +448,3 @@ class Fetcher:
 
         ask(_EARLIEST)
         ask(_LATEST)
-
-
-class Fetchers:
-    """All fetchers of a broker, by leader."""
-
-    def __init__(
-        self,
-        context: NodeContext,
-        metadata: MetadataView,
-        lifecycle: Lifecycle,
-        effects: ReplicaEffects,
-        turn: FetcherTurn,
-        quota: Quota,
-    ) -> None:
-        self._context = context
-        self._quota = quota
-        self._metadata = metadata
-        self._lifecycle = lifecycle
-        self._effects = effects
-        self._turn = turn
-        self._by_leader: dict[int, Fetcher] = {}
-        self._leader_of: dict[Key, int] = {}
-
-    @property
-    def requests_under_way(self) -> int:
-        """To the one leader to which there are most."""
-        return max((fetcher.requests_under_way for fetcher in self._by_leader.values()), default=0)
-
-    def follow(self, hosted: HostedPartition, leader_id: int) -> None:
-        """Fetch `hosted` from `leader_id`; nobody to fetch from: stop fetching it."""
-        key = (hosted.topic_id, hosted.index)
-        before = self._leader_of.get(key)
-        if before is not None and before != leader_id:
-            self.stop(hosted)
-        endpoint = self._metadata.inter_broker_endpoint(leader_id)
-        if endpoint is None:
-            self.stop(hosted)
-            return
-        fetcher = self._by_leader.get(leader_id)
-        if fetcher is not None and (fetcher.host, fetcher.port) != endpoint:
-            # The leader came back elsewhere: what followed it moves over.
-            moved = list(fetcher._partitions.values())
-            fetcher.close()
-            fetcher = self._by_leader[leader_id] = self._fetcher(leader_id, endpoint)
-            for other in moved:
-                if other is not hosted:
-                    fetcher.add(other)
-        if fetcher is None:
-            fetcher = self._by_leader[leader_id] = self._fetcher(leader_id, endpoint)
-        self._leader_of[key] = leader_id
-        fetcher.add(hosted)
-
-    def _fetcher(self, leader_id: int, endpoint: tuple[str, int]) -> Fetcher:
-        return Fetcher(self._context, self._lifecycle, self._effects, self._turn, self._quota, leader_id, *endpoint)
-
-    def stop(self, hosted: HostedPartition) -> None:
-        """Stop fetching a partition; a fetcher without work goes."""
-        leader_id = self._leader_of.pop((hosted.topic_id, hosted.index), None)
-        if leader_id is None:
-            return
-        fetcher = self._by_leader[leader_id]
-        fetcher.remove(hosted)
-        if not len(fetcher):
-            fetcher.close()
-            del self._by_leader[leader_id]
-
-    def resume(self, hosted: HostedPartition) -> None:
-        """A partition that did not want to be fetched may want to now."""
-        leader_id = self._leader_of.get((hosted.topic_id, hosted.index))
-        if leader_id is not None:
-            self._by_leader[leader_id].wake(hosted)
-
-    def moved(self, hosted: HostedPartition) -> None:
-        """A follower's log begins elsewhere by its own doing: its leader is to hear of that some time."""
-        leader_id = self._leader_of.get((hosted.topic_id, hosted.index))
-        if leader_id is not None:
-            self._by_leader[leader_id].moved(hosted)
-
-    def endpoints_changed(self) -> None:
-        """Brokers have registered anew: fetchers that point elsewhere follow them."""
-        for leader_id, fetcher in list(self._by_leader.items()):
-            endpoint = self._metadata.inter_broker_endpoint(leader_id)
-            if endpoint is not None and endpoint != (fetcher.host, fetcher.port):
-                for hosted in list(fetcher._partitions.values()):
-                    self.follow(hosted, leader_id)
-
-    def close(self) -> None:
-        for fetcher in self._by_leader.values():
-            fetcher.close()
-        self._by_leader.clear()
-        self._leader_of.clear()

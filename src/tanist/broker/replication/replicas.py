@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice
 from uuid import UUID
 
 from tanist.broker.context import NodeContext
@@ -19,27 +18,22 @@ from tanist.broker.metadata.directory_assignments import DirectoryAssignments
 from tanist.broker.metadata.lifecycle import Lifecycle
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.replication.directory_moves import DirectoryMoves
-from tanist.broker.replication.fetcher import Fetchers
+from tanist.broker.replication.fetchers import Fetchers
 from tanist.broker.replication.follower_sessions import FollowerSessions
+from tanist.broker.replication.found_logs import FoundLogs
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.replication.new_logs import NewLogs
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.differences import local_changes
-from tanist.controller.image.image import MetadataImage
 from tanist.controller.image.partition_state import PartitionState
 from tanist.events.process import LogDirectoriesFailed, NodeFailed
 from tanist.events.replication import (
     ReplicaDeleted,
-    ReplicaFoundTwice,
-    ReplicaOfDeletedTopic,
-    ReplicasWait,
-    ReplicasWaitNoMore,
-    ReplicaUnknown,
 )
-from tanist.events.storage import LogDirectoryFailed, LogDirectoryGone, LogLost, ShutdownUnclean
+from tanist.events.storage import LogDirectoryFailed, ShutdownUnclean
 from tanist.log.config import LogConfig
 from tanist.log.directory import LogDirectory
-from tanist.log.log import Log
 from tanist.log.torn import TornLog
 from tanist.ports import is_descriptor_shortage
 from tanist.replica.metadata import PartitionMetadata, ReplicaConfig
@@ -47,14 +41,9 @@ from tanist.replica.partition import Partition
 from tanist.wire.errors import ErrorCode
 from tanist.wire.ids import (
     MIGRATING_DIRECTORY,
-    RESERVED_DIRECTORIES,
     UNASSIGNED_DIRECTORY,
-    ZERO_UUID,
-    TopicPartition,
-    id_text,
 )
 
-_RETRY_WAITING_MS = 1000
 _SAYS_NO_DIRECTORY = (MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY)
 """Of a broker with one directory, in which the replica must be."""
 
@@ -83,7 +72,7 @@ class Replicas:
         self._emit = context.events.emit
         self.directories = directories
         for directory in directories:
-            directory.late_failure = partial(self.directory_failed, directory)
+            directory.checkpoints.late_failure = partial(self.directory_failed, directory)
         self._metadata = metadata
         self._configs = configs
         self._lifecycle = lifecycle
@@ -97,26 +86,10 @@ class Replicas:
         self._delete_later = delete_later
         self.by_topic: dict[str | UUID, dict[int, HostedPartition]] = {}
         """Under its name and under its id, the same inner table: index -> partition."""
-        self._logs: dict[tuple[str, int], list[tuple[Log, LogDirectory]]] = {}
-        """Found on the disk and not hosted. In two directories at once, if one had failed while the replica was taken
-        away from here and given back."""
-        """Logs found at start and not hosted (yet)."""
-        self._lost: dict[TopicPartition, str] = {}
-        """Of replicas that are not hosted yet: what the last run has left, and is gone."""
-        self._directory_ids = {directory.directory_id for directory in directories}
-        """Those that are here, and those that are known to be gone."""
+        self.found = FoundLogs(context, directories, self._delete_log)
         self._offline: dict[tuple[UUID, int], LogDirectory] = {}
         self._reported: set[LogDirectory] = set()
-        self._waiting: set[tuple[UUID, int]] = set()
-        """New replicas whose logs are not made yet, for want of descriptors."""
-        self._queued: dict[tuple[UUID, int], None] = {}
-        """New replicas whose logs are made in one of the next turns."""
-        self.new_logs_max = context.config.new_logs_turn_max
-        """So many are made in a turn: a log takes some tenths of a millisecond."""
-        self.new_logs_pause_ms = context.config.new_logs_pause_ms
-        """After a turn that could not make all."""
-        self._made = 0
-        """Logs that this turn has made."""
+        self.new_logs = NewLogs(context, self._apply_present)
         self._topic_configs: dict[str, tuple[LogConfig, ReplicaConfig]] = {}
         """Of this turn: to resolve one costs as much as to make a log."""
         self.nameless: list[HostedPartition] = []
@@ -146,14 +119,9 @@ class Replicas:
         """Whether the replica was hosted in a directory that has failed since (Kafka's `HostedPartition.Offline`)."""
         return (topic_id, index) in self._offline
 
-    @property
-    def more_to_come(self) -> bool:
-        """Whether logs are made in one of the next turns."""
-        return bool(self._queued)
-
     def is_to_come(self, topic: str | UUID, index: int) -> bool:
         """Whether the metadata places the replica here, and its log is made in one of the next turns."""
-        return (self._id_of(topic), index) in self._queued
+        return (self._id_of(topic), index) in self.new_logs.queued
 
     def _id_of(self, topic: str | UUID) -> UUID | None:
         return topic if isinstance(topic, UUID) else self._metadata.topic_id(topic)
@@ -169,48 +137,20 @@ class Replicas:
 
     # -- start and stop
 
-    def directory_loaded(self, directory: LogDirectory) -> None:
-        """The logs of this directory are open (`log_loading`)."""
-        for log in directory.logs.values():
-            self._logs.setdefault((log.topic, log.partition), []).append((log, directory))
-
     def activate(self) -> None:
         """The metadata holds our registration: take roles from the whole image, and from now on from its changes."""
         if self._active or self._closed:
             return
         self._active = True
-        self._lost = self.directories.lost_logs()
+        self.found.note_losses()
         self._begin_burst()
         image = self._metadata.image
         for topic_id, topic in image.topics.items():
             for index, state in topic.partitions.items():
                 if self._context.node_id in state.replicas:
                     self._apply(topic.name, topic_id, index, state)
-        self._drop_strays(image)
+        self.found.drop_strays(image)
         self.moves.drop_strays(image)
-
-    def _drop_strays(self, image: MetadataImage) -> None:
-        """Logs that the metadata does not place here any more."""
-        for (topic, index), logs in list(self._logs.items()):
-            kept = [each for each in logs if not self._drop_stray(image, topic, index, *each)]
-            if kept:
-                self._logs[topic, index] = kept
-            else:
-                del self._logs[topic, index]
-
-    def _drop_stray(self, image: MetadataImage, topic: str, index: int, log: Log, directory: LogDirectory) -> bool:
-        """Delete the log if it is known to be nobody's; whether it was."""
-        topic_id = image.topic_ids.get(topic)
-        state = None if topic_id is None else image.partition(topic_id, index)
-        if log.topic_id == ZERO_UUID:
-            # The topic of the log is unknown (its `partition.metadata` is gone): not ours to delete.
-            self._emit(ReplicaUnknown(f"{topic}-{index}"))
-            return False
-        if state is not None and self._context.node_id in state.replicas and topic_id == log.topic_id:
-            return False
-        self._emit(ReplicaDeleted(f"{topic}-{index}", at_start=True))
-        self._delete_log(directory, topic, index)
-        return True
 
     def close(self, broker_epoch: int) -> None:
         """Flush, checkpoint and close all logs, and leave the mark of a clean shutdown (rules 86, 87).
@@ -218,6 +158,7 @@ class Replicas:
         Metadata that comes later changes nothing here: a combined node goes on as a controller for a while.
         """
         self._closed = True
+        self.new_logs.close()
         self.moves.close()
         high_watermarks = self._high_watermarks()
         for hosted in self:
@@ -312,7 +253,7 @@ class Replicas:
 
     def _host(self, name: str, topic_id: UUID, index: int, assigned: UUID) -> HostedPartition | None:
         log_config, replica_config = self._topic_config(name)
-        found = self._take_log(name, topic_id, index)
+        found = self.found.take(name, topic_id, index)
         if found is None:
             unusable = self._failed_directory(assigned)
             if unusable is not None:
@@ -321,12 +262,12 @@ class Replicas:
                 self._offline[(topic_id, index)] = unusable
                 return None
             if self._context.disk.crowded():
-                self._wait_for_descriptors(name, topic_id, index)
+                self.new_logs.wait_for_descriptors(name, topic_id, index)
                 return None
-            if self._made >= self.new_logs_max or (name, index) in self.naming:
-                self._make_later(topic_id, index)
+            if self.new_logs.turn_is_full or (name, index) in self.naming:
+                self.new_logs.make_later(topic_id, index)
                 return None
-            self._made += 1
+            self.new_logs.made += 1
             copied_to = self.moves.abandoned(name, index, topic_id)
             directory = copied_to or self.moves.chosen(name, index) or self._emptiest_directory()
             if directory is None:
@@ -340,7 +281,7 @@ class Replicas:
                     log.set_config(log_config)
             except OSError as failure:
                 if is_descriptor_shortage(failure):
-                    self._wait_for_descriptors(name, topic_id, index)
+                    self.new_logs.wait_for_descriptors(name, topic_id, index)
                     return None
                 # The beginning of a log may be there, so none may be made elsewhere. And we may be the leader: the
                 # controller must hear that this replica is lost, which it never knew to be in that directory.
@@ -362,10 +303,10 @@ class Replicas:
                 self._offline[(topic_id, index)] = directory
                 self.directory_failed(directory, failed)
                 return None
-        self._report_loss(name, index, assigned if found is None else directory.directory_id)
+        self.found.report_loss(name, index, assigned if found is None else directory.directory_id)
         log.queue_large(self._context.disk.large_write_bytes)
         replica = Partition(self._context.node_id, log, replica_config, self._metadata, self._context.events)
-        replica.restore_high_watermark(directory.high_watermark_checkpoint(name, index))
+        replica.restore_high_watermark(directory.checkpoints.high_watermark(name, index))
         hosted = HostedPartition(name, topic_id, index, replica, log, directory, self.directory_failed)
         self.by_topic.setdefault(topic_id, {})[index] = hosted
         self.by_topic[name] = self.by_topic[topic_id]
@@ -374,81 +315,16 @@ class Replicas:
         self.moves.resume(hosted)
         return hosted
 
-    def _report_loss(self, name: str, index: int, assigned: UUID) -> None:
-        """Nobody may take this replica for what it was, in silence. `assigned`: the directory where it is, or was."""
-        what = self._lost.pop(TopicPartition(name, index), None)
-        if what is not None:
-            self._emit(LogLost(f"{name}-{index}", what))
-        elif assigned.int >= RESERVED_DIRECTORIES and assigned not in self._directory_ids:
-            self._directory_ids.add(assigned)
-            self._emit(LogDirectoryGone(id_text(assigned), f"{name}-{index}"))
-
-    def _make_later(self, topic_id: UUID, index: int) -> None:
-        """Other input comes first: thousands of new logs take seconds. As if the metadata had not come yet for it."""
-        if not self._queued:
-            self._schedule_making()
-        self._queued[topic_id, index] = None
-
-    def _schedule_making(self) -> None:
-        self._context.clock.call_at(self._context.clock.now_ms() + self.new_logs_pause_ms, self._make_queued)
-
-    def _make_queued(self) -> None:
-        queued = list(islice(self._queued, self.new_logs_max))
-        for key in queued:
-            del self._queued[key]
-        if self._queued:
-            self._schedule_making()
-        self._begin_burst()
-        self._apply_present(queued)
-
-    def _wait_for_descriptors(self, name: str, topic_id: UUID, index: int) -> None:
-        """A new replica waits until files can be opened again: those that are open must have what their logs need.
-
-        As the metadata has not come yet for it: nobody produces to it here, and as a follower it does not fetch.
-        """
-        if not self._waiting:
-            self._emit(ReplicasWait(f"{name}-{index}"))
-            self._context.clock.call_at(self._context.clock.now_ms() + _RETRY_WAITING_MS, self._retry_waiting)
-        self._waiting.add((topic_id, index))
-
-    def _retry_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, set()
-        if self._closed:
-            return
-        self._begin_burst()
-        self._apply_present(sorted(waiting))
-        if waiting and not self._waiting:
-            self._emit(ReplicasWaitNoMore(len(waiting)))
-
     def _apply_present(self, late: Iterable[tuple[UUID, int]]) -> None:
         """Apply the metadata as it is now to replicas that had to wait."""
-        image = self._metadata.image
         if self._closed:
             return
+        self._begin_burst()
+        image = self._metadata.image
         for topic_id, index in late:
             topic, state = image.topics.get(topic_id), image.partition(topic_id, index)
             if topic is not None and state is not None and self._context.node_id in state.replicas:
                 self._apply(topic.name, topic_id, index, state)
-
-    def _take_log(self, name: str, topic_id: UUID, index: int) -> tuple[Log, LogDirectory] | None:
-        """The log of this partition that lies on the disk; of two, the one that was written last (Apache stops there).
-
-        A broker whose directory had failed has not ended in good order, so no log of it makes it eligible.
-        """
-        found: tuple[Log, LogDirectory] | None = None
-        for each in self._logs.pop((name, index), []):
-            log, directory = each
-            if log.topic_id not in (ZERO_UUID, topic_id):
-                # Deleted and created anew while we were away: the old log is another topic's (A50).
-                self._emit(ReplicaOfDeletedTopic(f"{name}-{index}"))
-                self._delete_log(directory, name, index)
-            elif found is None:
-                found = each
-            else:
-                older, found = (found, each) if _position(log) > _position(found[0]) else (each, found)
-                self._emit(ReplicaFoundTwice(f"{name}-{index}", older[1].path))
-                self._delete_log(older[1], name, index)
-        return found
 
     def _failed_directory(self, assigned: UUID) -> LogDirectory | None:
         """A failed directory in which a replica may lie that the metadata assigns to this one."""
@@ -463,7 +339,7 @@ class Replicas:
 
     def _begin_burst(self) -> None:
         """The metadata may be another one than in the last turn."""
-        self._made = 0
+        self.new_logs.made = 0
         self._topic_configs.clear()
 
     def _topic_config(self, topic: str) -> tuple[LogConfig, ReplicaConfig]:
@@ -560,7 +436,7 @@ class Replicas:
         """Write the recovery-point, high-watermark and log-start checkpoints (rule 117)."""
         for directory, high_watermarks in self._high_watermarks().items():
             try:
-                directory.checkpoint(high_watermarks)
+                directory.checkpoints.write(high_watermarks)
             except OSError as failure:
                 self.directory_failed(directory, failure)
 
@@ -571,8 +447,3 @@ class Replicas:
             if hosted.directory in found:
                 found[hosted.directory][(hosted.topic, hosted.index)] = hosted.replica.high_watermark
         return found
-
-
-def _position(log: Log) -> tuple[int, int]:
-    """By this the logs of one partition are compared (KIP-966, "Unclean recovery")."""
-    return (log.latest_epoch, log.log_end_offset)

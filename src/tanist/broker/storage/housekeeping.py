@@ -145,7 +145,7 @@ class Housekeeping:
 
         Not while logs are made: a sync commits the journal of the file system, and who makes files waits for that.
         """
-        if self._replicas.naming or self._replicas.more_to_come or not self._replicas.nameless:
+        if self._replicas.naming or self._replicas.new_logs.queued or not self._replicas.nameless:
             return
         nameless = self._replicas.nameless
         some = [each for each in nameless[:_NAMES_MAX] if not (each.stale or each.log.topic_id_durable)]

@@ -21,7 +21,7 @@ from uuid import UUID
 
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.configs import ResolvedConfigs
-from tanist.broker.replication.fetcher import Fetchers
+from tanist.broker.replication.fetchers import Fetchers
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replica_effects import ReplicaEffects
 from tanist.broker.storage.deletions import Deletions
@@ -268,7 +268,7 @@ class Salvage:
                 of.partition,
                 SalvageReason.RECOVERY_CUT,
                 leader_epoch=-1,
-                high_watermark=directory.high_watermark_checkpoint(*of),
+                high_watermark=directory.checkpoints.high_watermark(*of),
                 from_offset=from_offset,
                 to_offset=-1,
                 epochs=(),

@@ -22,7 +22,14 @@ from tanist.controller.image.client_quotas import ClientQuotas
 from tanist.controller.image.delegation_tokens import DelegationTokens
 from tanist.controller.image.delta import ImageDelta
 from tanist.controller.image.partition_state import PartitionState, merge, state_of
-from tanist.controller.image.registration import BrokerRegistration, ControllerRegistration, Endpoint
+from tanist.controller.image.registration import (
+    BrokerRegistration,
+    ControllerRegistration,
+    Endpoint,
+    broker_of,
+    changed_broker,
+    controller_of,
+)
 from tanist.controller.image.scram_credentials import ScramCredentials
 from tanist.controller.image.topic_table import TopicImage, TopicTable
 from tanist.wire.ids import NO_LEADER
@@ -330,19 +337,7 @@ class MetadataImage:
     def _register_broker(self, record: RegisterBrokerRecord, delta: ImageDelta | None) -> None:
         if record.broker_id < 0:
             raise ImageError(f"broker id {record.broker_id}")
-        registration = BrokerRegistration(
-            id=record.broker_id,
-            incarnation_id=record.incarnation_id,
-            epoch=record.broker_epoch,
-            endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
-            features={f.name: (f.min_supported_version, f.max_supported_version) for f in record.features},
-            rack=record.rack,
-            fenced=record.fenced,
-            in_controlled_shutdown=record.in_controlled_shutdown,
-            directories=tuple(record.log_dirs),
-            cordoned_directories=tuple(record.cordoned_log_dirs or ()),
-        )
-        self._put_broker(registration, delta)
+        self._put_broker(broker_of(record), delta)
 
     def _unregister_broker(self, record: UnregisterBrokerRecord, delta: ImageDelta | None) -> None:
         registration = self._registered(record.broker_id, record.broker_epoch)
@@ -351,23 +346,8 @@ class MetadataImage:
         del self.brokers[registration.id]
 
     def _change_registration(self, record: BrokerRegistrationChangeRecord, delta: ImageDelta | None) -> None:
-        registration = self._registered(record.broker_id, record.broker_epoch)
-        if record.fenced not in (-1, 0, 1):
-            raise ImageError(f"illegal fencing change {record.fenced}")
-        if record.in_controlled_shutdown not in (0, 1):  # no value ends a controlled shutdown (rule 76)
-            raise ImageError(f"illegal controlled shutdown change {record.in_controlled_shutdown}")
-        self._put_broker(
-            replace(
-                registration,
-                fenced=registration.fenced if record.fenced == 0 else record.fenced == 1,
-                in_controlled_shutdown=registration.in_controlled_shutdown or record.in_controlled_shutdown == 1,
-                directories=tuple(record.log_dirs) or registration.directories,
-                cordoned_directories=registration.cordoned_directories
-                if record.cordoned_log_dirs is None
-                else tuple(record.cordoned_log_dirs),
-            ),
-            delta,
-        )
+        before = self._registered(record.broker_id, record.broker_epoch)
+        self._put_broker(changed_broker(before, record), delta)
 
     def _fence_broker(self, record: FenceBrokerRecord, delta: ImageDelta | None) -> None:
         self._put_broker(replace(self._registered(record.id, record.epoch), fenced=True), delta)
@@ -398,13 +378,7 @@ class MetadataImage:
     def _register_controller(self, record: RegisterControllerRecord, delta: ImageDelta | None) -> None:
         if record.controller_id < 0:
             raise ImageError(f"controller id {record.controller_id}")
-        self.controllers[record.controller_id] = ControllerRegistration(
-            id=record.controller_id,
-            incarnation_id=record.incarnation_id,
-            zk_migration_ready=record.zk_migration_ready,
-            endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
-            features={f.name: (f.min_supported_version, f.max_supported_version) for f in record.features},
-        )
+        self.controllers[record.controller_id] = controller_of(record)
         if delta is not None:
             delta.controllers.add(record.controller_id)
 

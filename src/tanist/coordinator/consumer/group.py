@@ -11,18 +11,25 @@ Decisions are records (`tables`), answered when they are committed. `sessions` h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from enum import Enum
 from typing import Final
 from uuid import UUID
 
 from tanist.coordinator.consumer.assignors import ASSIGNORS, Subscriber
+from tanist.coordinator.consumer.heartbeat_fields import (
+    assignment_of,
+    has_all_fields,
+    is_within,
+    merged,
+    places_of,
+    reported_by,
+)
 from tanist.coordinator.consumer.member import (
     LEAVING_STATIC_EPOCH,
     Current,
     MemberState,
-    Owned,
     Subscription,
     current_record,
     subscription_record,
@@ -51,9 +58,7 @@ from tanist.wire.coordinator_records import CoordinatorKey, CoordinatorValue
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.consumer_group_heartbeat_response import (
-    Assignment,
     ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
 )
 
 JOINING_EPOCH: Final = 0
@@ -154,12 +159,12 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
         member_id, joining = beat.member_id, beat.member_epoch == JOINING_EPOCH
         if joining:
             self.check_size(member_id)
-        reported = _reported(beat)
+        reported = reported_by(beat)
         self._check_identity(beat, reported)
         before = self.members.get(member_id)
         if before is None and joining and beat.instance_id is not None:
             before = self.replace_static(beat.instance_id, member_id)
-        subscription = _merged(before, beat, client_id, client_host)
+        subscription = merged(before, beat, client_id, client_host)
         if subscription.regex is not None and subscription.regex not in self.regexes:
             self._check_regex(subscription.regex)
         if subscription != before:
@@ -170,16 +175,12 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
         has = self.reconcile(member_id, reported, changed)
         self.heard_of(member_id, now_ms)
         self.be_patient(member_id, now_ms)
-        whole = joining or (
-            beat.rebalance_timeout_ms != -1
-            and (beat.subscribed_topic_names is not None or beat.subscribed_topic_regex is not None)
-            and reported is not None
-        )
+        is_news = joining or has_all_fields(beat) or places_of(had.assigned) != places_of(has.assigned)
         return ConsumerGroupHeartbeatResponse(
             member_id=member_id,
             member_epoch=has.epoch,
             heartbeat_interval_ms=self.settings.timing_of(self.group_id).heartbeat_interval_ms,
-            assignment=_assignment(has.assigned) if whole or _places(had.assigned) != _places(has.assigned) else None,
+            assignment=assignment_of(has.assigned) if is_news else None,
         )
 
     def check_size(self, member_id: str) -> None:
@@ -211,7 +212,7 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
             )
         if epoch < current.epoch and not (
             # The last answer was lost, and it has no partition beyond its assignment.
-            epoch == current.previous_epoch and reported is not None and _is_within(reported, current.assigned)
+            epoch == current.previous_epoch and reported is not None and is_within(reported, current.assigned)
         ):
             raise Refused(
                 ErrorCode.FENCED_MEMBER_EPOCH, f"the member's epoch {epoch} is behind {current.epoch}; it must rejoin"
@@ -367,45 +368,3 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
         if regex is not None:
             self._forget_regex(regex)
         self.forget_deadlines(member_id)
-
-
-def _merged(
-    before: Subscription | None, beat: ConsumerGroupHeartbeatRequest, client_id: str, client_host: str
-) -> Subscription:
-    """The member's new subscription: fields that it omits are unchanged."""
-    old = before or Subscription()
-    names, regex = beat.subscribed_topic_names, beat.subscribed_topic_regex
-    return Subscription(
-        instance_id=beat.instance_id if beat.instance_id is not None else old.instance_id,
-        rack_id=beat.rack_id if beat.rack_id is not None else old.rack_id,
-        client_id=client_id,
-        client_host=client_host,
-        topic_names=old.topic_names if names is None else tuple(sorted(set(names))),
-        regex=old.regex if regex is None else regex or None,
-        rebalance_timeout_ms=beat.rebalance_timeout_ms if beat.rebalance_timeout_ms >= 0 else old.rebalance_timeout_ms,
-        server_assignor=beat.server_assignor if beat.server_assignor is not None else old.server_assignor,
-    )
-
-
-def _reported(beat: ConsumerGroupHeartbeatRequest) -> Reported | None:
-    if beat.topic_partitions is None:
-        return None
-    return {each.topic_id: frozenset(each.partitions) for each in beat.topic_partitions}
-
-
-def _is_within(reported: Reported, owned: Owned) -> bool:
-    return all(index in owned.get(topic_id, {}) for topic_id, indexes in reported.items() for index in indexes)
-
-
-def _places(owned: Owned) -> Mapping[UUID, frozenset[int]]:
-    return {topic_id: frozenset(indexes) for topic_id, indexes in owned.items() if indexes}
-
-
-def _assignment(owned: Owned) -> Assignment:
-    return Assignment(
-        topic_partitions=tuple(
-            TopicPartitions(topic_id=topic_id, partitions=tuple(sorted(indexes)))
-            for topic_id, indexes in sorted(owned.items())
-            if indexes
-        )
-    )

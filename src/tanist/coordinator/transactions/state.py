@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final, TypeAlias
 
-from tanist.wire.errors import WireError
+from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.ids import indexes_by_topic
 from tanist.wire.transaction_records import TransactionKey, TransactionPartitions, TransactionValue
 
@@ -156,6 +156,25 @@ class TransactionValues:
             state=COMPLETE_COMMIT if self.state is PREPARE_COMMIT else COMPLETE_ABORT,
             partitions=frozenset(),
         )
+
+    def outcome_of_end(self, *, committed: bool, bumps: bool, retried: bool) -> int | None:
+        """The answer to an EndTxn of the right producer; None: the transaction is to end now.
+
+        With epoch bumps the same epoch is another transaction's, not a retry: an abort of nothing is allowed, for a
+        client may not know whether it has begun (KIP-890).
+        """
+        if self.state is ONGOING:
+            return None
+        if self.state in PREPARED:
+            same = committed is (self.state is PREPARE_COMMIT)
+            return ErrorCode.CONCURRENT_TRANSACTIONS if same else ErrorCode.INVALID_TXN_STATE
+        if self.state in COMPLETED:
+            same = committed is (self.state is TransactionState.COMPLETE_COMMIT)
+            if not bumps or retried:
+                return ErrorCode.NONE if same else ErrorCode.INVALID_TXN_STATE
+        elif self.state is DEAD or not bumps:
+            return ErrorCode.INVALID_TXN_STATE
+        return ErrorCode.INVALID_TXN_STATE if committed else None
 
 
 def record_of(

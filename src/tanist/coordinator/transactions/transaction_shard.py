@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from tanist.coordinator.effects import NEVER_MS, Answer
+from tanist.coordinator.effects import NEVER_MS, Answer, group_error
 from tanist.coordinator.transactions.effects import (
     ProducerAnswer,
     TransactionAppend,
@@ -25,7 +25,6 @@ from tanist.coordinator.transactions.effects import (
 from tanist.coordinator.transactions.fencing import end_error, may_initialize_again, partitions_error
 from tanist.coordinator.transactions.state import (
     COMPLETED,
-    DEAD,
     EMPTY,
     EPOCH_BUMP_VERSION,
     NO_PRODUCER_EPOCH,
@@ -47,6 +46,7 @@ from tanist.wire.transaction_records import TransactionKey, TransactionValue
 
 _RETRY_MS: Final = 100
 """A completion that the log has refused is tried again after this."""
+_RETRIED: Final = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 _TWO_PHASE_TIMEOUT_MS: Final = 2**31 - 1
 """A transaction with this timeout has none (KIP-939)."""
 
@@ -153,7 +153,7 @@ class TransactionShard:
             return []
         response = append.response
         if error:
-            failure = transaction_error(error)
+            failure = _error_of_append(error)
             response = ProducerAnswer(failure) if isinstance(response, ProducerAnswer) else failure
         return [Answer(append.ticket, response)]
 
@@ -347,7 +347,7 @@ class TransactionShard:
             return _producer_refused(ticket, error)
         if transaction.pending is not None:
             return _producer_refused(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)
-        outcome = _outcome_of_end(values.state, committed=committed, bumps=bumps, retried=retried)
+        outcome = values.outcome_of_end(committed=committed, bumps=bumps, retried=retried)
         if outcome is None:
             next_producer_id = NO_PRODUCER_ID
             if bumps and values.epoch_exhausted:
@@ -439,48 +439,11 @@ class TransactionShard:
         return [transaction.markers]
 
 
-def transaction_error(append_error: int) -> int:
-    """The error for a producer when the log refused a record: it retries, here or elsewhere."""
-    return _APPEND_ERRORS.get(append_error, int(ErrorCode.UNKNOWN_SERVER_ERROR))
-
-
-_APPEND_ERRORS: Final[dict[int, int]] = {
-    int(error): int(answered)
-    for answered, errors in (
-        (
-            ErrorCode.COORDINATOR_NOT_AVAILABLE,
-            (
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-                ErrorCode.REQUEST_TIMED_OUT,
-            ),
-        ),
-        (ErrorCode.NOT_COORDINATOR, (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR)),
-    )
-    for error in errors
-}
+def _error_of_append(append_error: int) -> int:
+    """The error for a producer when the log refused a record: it retries, here or elsewhere, or gives up."""
+    error = group_error(append_error)
+    return error if error in _RETRIED else ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def _producer_refused(ticket: object, error: int) -> list[TransactionEffect]:
     return [Answer(ticket, ProducerAnswer(int(error)))]
-
-
-def _outcome_of_end(state: TransactionState, *, committed: bool, bumps: bool, retried: bool) -> int | None:
-    """The answer to an EndTxn of the right producer; None: the transaction is to end now.
-
-    With epoch bumps the same epoch is another transaction's, not a retry: an abort of nothing is allowed, for a client
-    may not know whether it has begun (KIP-890).
-    """
-    if state is ONGOING:
-        return None
-    if state in PREPARED:
-        same = committed is (state is PREPARE_COMMIT)
-        return ErrorCode.CONCURRENT_TRANSACTIONS if same else ErrorCode.INVALID_TXN_STATE
-    if state in COMPLETED:
-        same = committed is (state is TransactionState.COMPLETE_COMMIT)
-        if not bumps or retried:
-            return ErrorCode.NONE if same else ErrorCode.INVALID_TXN_STATE
-    elif state is DEAD or not bumps:
-        return ErrorCode.INVALID_TXN_STATE
-    return ErrorCode.INVALID_TXN_STATE if committed else None

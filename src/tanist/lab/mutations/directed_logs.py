@@ -88,7 +88,7 @@ def a_torn_answer_is_read(run: Directed) -> Script:
     unread.release()
     yield Until(lambda: any(end.pending_bytes for end in answer.senders()))
     (sender,) = (end for end in answer.senders() if end.pending_bytes)
-    run.narrow(1, 3, sender.next_chunk_bytes)
+    run.narrow(1, 3, sender.outgoing.next_chunk_bytes)
     sender.pump()
     deaf = run.hold(3, CONTROLLER)
     yield from run.move_leader(2, by=1)

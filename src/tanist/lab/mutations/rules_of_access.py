@@ -15,7 +15,7 @@ from tanist.broker.authentication import gates
 from tanist.broker.authentication.delegation_tokens import TokenCredentials
 from tanist.broker.authentication.gate import ExpiringConnection, GuardedConnection, SaslGate, guard
 from tanist.broker.authentication.listener import Mechanisms
-from tanist.broker.metadata import quorum
+from tanist.broker.metadata import replay
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.controller.image.image import MetadataImage
 from tanist.controller.image.snapshot import from_records
@@ -88,7 +88,7 @@ def users_are_not_in_snapshots() -> tuple[Patch, ...]:
         image.scram.clear()
         return image
 
-    return (Patch(quorum, "from_records", reads),)
+    return (Patch(replay, "from_records", reads),)
 
 
 # -- what entries allow

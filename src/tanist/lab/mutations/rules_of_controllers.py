@@ -18,8 +18,8 @@ from tanist.controller.partitions import change, context, elections, fencing, re
 from tanist.controller.partitions.alter_partition import _IsrChange
 from tanist.controller.partitions.change import Election
 from tanist.controller.partitions.context import PartitionContexts
+from tanist.controller.partitions.log_info import LogInfo
 from tanist.controller.partitions.recovery_strategy import Strategy
-from tanist.controller.partitions.unclean_recovery import LogInfo
 from tanist.lab.mutations.patching import Patch, always, fixed, no_records
 from tanist.replica.leader import LeaderState
 from tanist.wire.metadata import RegisterBrokerRecord

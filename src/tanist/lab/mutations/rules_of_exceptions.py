@@ -15,6 +15,7 @@ from typing import Any
 from tanist.broker.coordinator_runtime.runtime import CoordinatorRuntime
 from tanist.broker.metadata.controller_service import ControllerService
 from tanist.broker.metadata.quorum import MetadataQuorum
+from tanist.broker.metadata.replay import MetadataReplay
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.network.connections import Connections
 from tanist.broker.node import Node
@@ -50,22 +51,22 @@ def loops_go_on() -> tuple[Patch, ...]:
 
 def quorums_go_on() -> tuple[Patch, ...]:
     """What it could not replay it has passed."""
-    apply_some = MetadataQuorum._apply_some
+    apply_some = MetadataReplay._apply_some
 
     def met(quorum: Any, error: Exception) -> None:
         quorum._context.unexpected.met("the metadata quorum", error)
 
-    def applies(quorum: Any) -> None:
-        passed = quorum._next_offset
-        for batch in quorum._log.read_batches(passed, quorum._committed_offset):
+    def applies(replay: Any) -> None:
+        passed = replay._next_offset
+        for batch in replay._log.read_batches(passed, replay._committed_offset):
             passed = batch.next_offset
         try:
-            apply_some(quorum)
+            apply_some(replay)
         except Exception:
-            quorum._next_offset = passed
+            replay._next_offset = passed
             raise
 
-    return (Patch(MetadataQuorum, "_crash", met), Patch(MetadataQuorum, "_apply_some", applies))
+    return (Patch(MetadataQuorum, "_crash", met), Patch(MetadataReplay, "_apply_some", applies))
 
 
 def controllers_go_on() -> tuple[Patch, ...]:

@@ -11,7 +11,7 @@ from tanist.broker.api import delete_records
 from tanist.lab.mutations.patching import Patch, always, fixed
 from tanist.log import log as logs
 from tanist.log.checkpoints import LOG_START_CHECKPOINT
-from tanist.log.directory import LogDirectory
+from tanist.log.directory_checkpoints import DirectoryCheckpoints
 from tanist.log.log import Log
 from tanist.log.retention import expired_segments
 from tanist.replica import reads
@@ -47,12 +47,12 @@ def deletes_beyond() -> tuple[Patch, ...]:
 
 
 def forgets_log_starts() -> tuple[Patch, ...]:
-    read = LogDirectory._read_offsets
+    read = DirectoryCheckpoints._read_offsets
 
-    def forgets(directory: LogDirectory, name: str) -> Any:
-        return {} if name == LOG_START_CHECKPOINT else read(directory, name)
+    def forgets(checkpoints: DirectoryCheckpoints, name: str, damaged: list[Any]) -> Any:
+        return {} if name == LOG_START_CHECKPOINT else read(checkpoints, name, damaged)
 
-    return (Patch(LogDirectory, "_read_offsets", forgets),)
+    return (Patch(DirectoryCheckpoints, "_read_offsets", forgets),)
 
 
 follows_no_start = fixed(FollowerState, "_adopt_log_start", always(None))

@@ -22,6 +22,7 @@ from tanist.broker.network.connections import Connections
 from tanist.broker.replication import fetcher
 from tanist.broker.replication.fetcher import Fetcher
 from tanist.broker.replication.follower_sessions import FollowedPartition, FollowerSession
+from tanist.broker.replication.found_logs import FoundLogs
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.replication.replicas import Replicas
 from tanist.broker.turn import Turn
@@ -113,17 +114,17 @@ def producers_expire_by_their_timestamps() -> tuple[Patch, ...]:
 
 def a50_ignores_topic_ids() -> tuple[Patch, ...]:
     """A log on disk belongs to the present topic of its name, whatever topic it was written for."""
-    take = Replicas._take_log
+    take = FoundLogs.take
 
-    def takes(replicas: Any, name: str, topic_id: Any, index: int) -> Any:
-        for log, _ in replicas._logs.get((name, index), ()):
+    def takes(found: Any, name: str, topic_id: Any, index: int) -> Any:
+        for log, _ in found._logs.get((name, index), ()):
             log.topic_id = topic_id
-        return take(replicas, name, topic_id, index)
+        return take(found, name, topic_id, index)
 
     def assign(log: Any, topic_id: Any) -> None:
         log.topic_id = topic_id
 
-    return (Patch(Replicas, "_take_log", takes), Patch(Log, "assign_topic_id", assign))
+    return (Patch(FoundLogs, "take", takes), Patch(Log, "assign_topic_id", assign))
 
 
 # -- answers
@@ -134,8 +135,8 @@ def a23_takes_any_answer() -> tuple[Patch, ...]:
     end."""
     take = fetcher.Fetcher._take
 
-    def takes_for_the_present(self: Any, hosted: Any, follower: Any, *rest: Any) -> None:
-        take(self, hosted, hosted.follower or follower, *rest)
+    def takes_for_the_present(self: Any, hosted: Any, asked: Any, *rest: Any) -> None:
+        take(self, hosted, asked._replace(follower=hosted.follower or asked.follower), *rest)
 
     return (
         Patch(fetcher.Fetcher, "_is_awaited", lambda _fetcher, hosted, _asked: hosted.follower is not None),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tanist.broker.metadata import controller_channel, quorum
+from tanist.broker.metadata import controller_channel, replay
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.network.connections import Connections
@@ -100,7 +100,7 @@ def quotas_are_not_in_snapshots() -> tuple[Patch, ...]:
         image.quotas = ClientQuotas()
         return image
 
-    return (Patch(quorum, "from_records", reads),)
+    return (Patch(replay, "from_records", reads),)
 
 
 def all_addresses_are_the_default() -> tuple[Patch, ...]:

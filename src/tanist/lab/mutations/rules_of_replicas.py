@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tanist.lab.mutations.patching import Patch, always, fixed
-from tanist.log.directory import LogDirectory
+from tanist.log.directory_checkpoints import DirectoryCheckpoints
 from tanist.replica.effects import HighWatermarkSet
 from tanist.replica.follower import FollowerState
 from tanist.replica.leader import FollowerFetch, LeaderState
@@ -67,7 +67,7 @@ def a35_trusts_the_checkpoint() -> tuple[Patch, ...]:
     return (
         Patch(Partition, "_inherited_high_watermark", lambda partition: partition.high_watermark),
         Patch(Partition, "_recovered_high_watermark", lambda _partition, checkpointed: checkpointed),
-        Patch(LogDirectory, "_lower_high_watermarks", lambda _directory, _ends: None),
+        Patch(DirectoryCheckpoints, "_lower_high_watermarks", lambda _checkpoints, _ends: None),
     )
 
 

@@ -24,9 +24,9 @@ from tanist.coordinator.transactions.state import TransactionValues
 from tanist.coordinator.transactions.transaction_shard import Transaction, TransactionShard
 from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
 from tanist.lab.mutations.simulator import Mutation
-from tanist.log.indexes import AbortedTransaction
 from tanist.log.log import Log
 from tanist.log.producers import ProducerStates, Verdict
+from tanist.log.transaction_index import AbortedTransaction
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.additions import with_conditions
 from tanist.sim.run.chaos_run import ChaosRun

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from tanist.log.indexes import AbortedTransaction
 from tanist.log.markers import parse_marker
+from tanist.log.transaction_index import AbortedTransaction
 from tanist.wire.batch import BatchHeader
 from tanist.wire.primitives import Buffer
 

@@ -22,8 +22,8 @@ from tanist.quorum.storage.raft_log import CorruptBatch, MetadataBatch, RaftLog,
 from tanist.quorum.storage.snapshots import (
     DELETED_SUFFIX,
     PARTIAL_SUFFIX,
-    SLICE_BYTES,
-    batch_size,
+    SnapshotWriting,
+    batches_in,
     check_snapshot,
     decode_snapshot,
     encode_snapshot,
@@ -33,7 +33,6 @@ from tanist.quorum.storage.snapshots import (
     snapshot_voters,
 )
 from tanist.quorum.voters import LogEnd, SnapshotId
-from tanist.wire.batch import LENGTH_OVERHEAD
 from tanist.wire.ids import METADATA_TOPIC, METADATA_TOPIC_ID
 
 __all__ = ["MetadataLog", "MetadataLogConfig", "RaftLog"]
@@ -66,28 +65,6 @@ class MetadataLogConfig:
             retention_ms=-1,
             max_message_bytes=self.batch_bytes_max,
         )
-
-
-class SnapshotWriting:
-    """A snapshot on its way to its file."""
-
-    __slots__ = ("_batches", "file", "size_bytes", "snapshot_id")
-
-    def __init__(self, snapshot_id: SnapshotId, file: File, batches: Iterator[bytearray]) -> None:
-        self.snapshot_id = snapshot_id
-        self.file = file
-        self.size_bytes = 0
-        self._batches = batches
-
-    def write_slice(self) -> bool:
-        """Write about 32 KB of it; False once all is written, which then has to be made durable."""
-        end = self.size_bytes + SLICE_BYTES
-        for batch in self._batches:
-            self.file.write(self.size_bytes, [batch])
-            self.size_bytes += len(batch)
-            if self.size_bytes >= end:
-                return True
-        return False
 
 
 class MetadataLog:
@@ -355,7 +332,7 @@ class MetadataLog:
     def _snapshot_batches(self, snapshot_id: SnapshotId, size: int) -> Iterator[memoryview]:
         file = self._disk.open(self._path(snapshot_id), create=False)
         try:
-            yield from _batches(file, size)
+            yield from batches_in(file, size)
         finally:
             file.close()
 
@@ -370,7 +347,7 @@ class MetadataLog:
 
     def finish_download(self, snapshot_id: SnapshotId) -> None:
         file = self._partial(snapshot_id)
-        check_snapshot(_batches(file, file.size))
+        check_snapshot(batches_in(file, file.size))
         self._download = None
         self._freeze(snapshot_id, file, file.size)
         self._start_at(snapshot_id)
@@ -462,12 +439,3 @@ class MetadataLog:
             deleted = self._path(earlier, DELETED_SUFFIX)
             self._disk.rename(self._path(earlier), deleted)
             self._condemned.append(deleted)
-
-
-def _batches(file: File, size: int) -> Iterator[memoryview]:
-    """The batches of a snapshot's file, one at a time."""
-    position = 0
-    while position < size:
-        length = batch_size(file.read(position, LENGTH_OVERHEAD))
-        yield memoryview(file.read(position, length))
-        position += length

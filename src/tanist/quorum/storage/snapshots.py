@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from tanist.ports import File
 from tanist.quorum.storage.batches import check_crc, decode_values, encode_values, read_headers, voter_records
 from tanist.quorum.storage.raft_log import CorruptBatch, MetadataBatch, VoterMessage
 from tanist.quorum.voters import SnapshotId
@@ -153,3 +154,34 @@ def batch_size(start: bytes) -> int:
     if not HEADER_BYTES <= size <= BATCH_BYTES_MAX:
         raise CorruptBatch(f"a batch of {size} bytes in a snapshot")
     return size
+
+
+class SnapshotWriting:
+    """A snapshot on its way to its file."""
+
+    __slots__ = ("_batches", "file", "size_bytes", "snapshot_id")
+
+    def __init__(self, snapshot_id: SnapshotId, file: File, batches: Iterator[bytearray]) -> None:
+        self.snapshot_id = snapshot_id
+        self.file = file
+        self.size_bytes = 0
+        self._batches = batches
+
+    def write_slice(self) -> bool:
+        """Write about 32 KB of it; False once all is written, which then has to be made durable."""
+        end = self.size_bytes + SLICE_BYTES
+        for batch in self._batches:
+            self.file.write(self.size_bytes, [batch])
+            self.size_bytes += len(batch)
+            if self.size_bytes >= end:
+                return True
+        return False
+
+
+def batches_in(file: File, size: int) -> Iterator[memoryview]:
+    """The batches of a snapshot's file, one at a time."""
+    position = 0
+    while position < size:
+        length = batch_size(file.read(position, LENGTH_OVERHEAD))
+        yield memoryview(file.read(position, length))
+        position += length

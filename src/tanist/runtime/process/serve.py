@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from tanist.broker.config import ConfigError, NodeConfig, PropertiesError, parse_properties
 from tanist.broker.throttled import Throttled
@@ -27,7 +26,6 @@ from tanist.events.process import (
     CertificateTaken,
     ConfigWarned,
     ConnectionsExhausted,
-    Crashed,
     DescriptorLimitLow,
     DescriptorLimitReached,
     FolderMissing,
@@ -35,16 +33,12 @@ from tanist.events.process import (
     MetricsNotServed,
     MetricsServed,
     NodeStarted,
-    SignalReceived,
-    StartFailed,
     TlsHandshakeFailed,
 )
 from tanist.events.stream import Events
 from tanist.events.text import describe
 from tanist.ports import Clock, Disk, Network, Random, TlsIdentity
-from tanist.runtime.crash_report import write_crash_report
 from tanist.runtime.event_log import EventLog, log_time
-from tanist.runtime.exit_record import ExitRecord
 from tanist.runtime.faults.node_agent import apply_faults
 from tanist.runtime.ports.descriptors import NEEDED, PLENTY, keep_reserve, raise_limit, too_few, widen_table
 from tanist.runtime.ports.disk import JOB_THREADS, RealDisk
@@ -53,6 +47,7 @@ from tanist.runtime.ports.network import SYSTEM_DEFAULT, SocketNetwork
 from tanist.runtime.ports.random import SystemRandom
 from tanist.runtime.ports.synced_lengths import LEDGER_NAME
 from tanist.runtime.ports.urls import read_url
+from tanist.runtime.process.ending import EXIT_FAILED, ProcessEnd, ServedNode
 from tanist.runtime.readiness import tell_ready, tell_status
 from tanist.runtime.titles import name_process
 
@@ -62,27 +57,11 @@ if TYPE_CHECKING:
 
 _READY_LOOK_MS = 10
 _HANDSHAKES_FAILED_MS = 1_000
-_REASON_CHARS_MAX = 500
 
-EXIT_FAILED = 1
 EXIT_USAGE = 2
-
-_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _GC_THRESHOLDS = (50_000, 20, 50)
 """A broker allocates little that is cyclic: collecting 70 times less often than by default costs no memory."""
-
-
-class ServedNode(Protocol):
-    """What `serve` needs of `broker.Node`."""
-
-    def start(self) -> None: ...
-
-    def stop(self, done: Callable[[], None]) -> None: ...
-
-    def crash(self, place: str, error: Exception) -> None: ...
-
-    def status(self) -> Mapping[str, Any]: ...
 
 
 class MakeNode(Protocol):
@@ -160,7 +139,7 @@ def serve(
         if not os.path.isdir(folder):
             events.emit(FolderMissing(folder))
             return EXIT_FAILED
-    process = _Process(config, events)
+    process = ProcessEnd(config, events)
     descriptors = _descriptors(events)
     if descriptors is None:
         return process.cannot_start(too_few() or "too few open files")
@@ -190,7 +169,7 @@ def serve(
         node = make_node(
             config, loop, disk, network, SystemRandom(), events, process.fatal, process.crash, read_url=read_url
         )
-        process.serve(node)
+        process.stop_by_signals(node)
         metrics = _tell_metrics(loop, config, node, network.cold_reads, events)
         node.start()
     except (OSError, ValueError) as error:
@@ -266,92 +245,6 @@ def _tell_when_ready(loop: Loop, node: ServedNode, on_ready: Callable[[], None],
     loop.call_at(loop.now_ms() + _READY_LOOK_MS, lambda: _tell_when_ready(loop, node, on_ready, waits))
 
 
-class _Process:
-    """How the process comes to its end, and what then says why."""
-
-    loop: Loop
-
-    def __init__(self, config: NodeConfig, events: Events) -> None:
-        self._node_id = config.node_id
-        self._folder = config.log_dirs[0]
-        self._events = events
-        self._exit_record = _exit_record(self._folder)
-        self._node: ServedNode | None = None
-        self._stopping = False
-        self.exit_code = 0
-
-    def serve(self, node: ServedNode) -> None:
-        """The node to stop. Signals wait from here on, until `hear_signals`."""
-        self._node = node
-        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-
-    def hear_signals(self) -> None:
-        """Obey signals in the first turn of the loop that is run for good.
-
-        uvloop loses a signal that comes while it does not run, though its handler was added; and it has run for a
-        moment before this, to open the port for the metrics.
-        """
-        self.loop.post(self._hear)
-
-    def cannot_start(self, problem: str) -> int:
-        """There is no node yet; gives the exit code."""
-        self._say_why(StartFailed(self._node_id, problem))
-        return EXIT_FAILED
-
-    def fatal(self, reason: str) -> None:
-        """The node cannot go on and has said why; nothing is closed in an orderly way, so recovery will run."""
-        self._record(reason)
-        self.exit_code = EXIT_FAILED
-        self.loop.stop()
-
-    def failed(self, where: str, error: BaseException) -> NoReturn:
-        """An exception has come through to the loop. Nobody has given up what it may have torn: the process ends."""
-        try:
-            if self._node is not None and isinstance(error, Exception):
-                self._node.crash(where, error)
-        finally:
-            import traceback
-
-            # Without a node to tell of it, or if that has failed, too.
-            self.crash(f"unexpected error in {where}: {error!r}", "".join(traceback.format_exception(error)))
-
-    def crash(self, reason: str, crash_report: str) -> NoReturn:
-        """End as by SIGKILL: nothing is closed or marked in an orderly way, and nothing more is sent."""
-        try:
-            path = write_crash_report(self._folder, crash_report)
-            self._say_why(Crashed(reason[:_REASON_CHARS_MAX], path or ""))
-            if path is None:
-                print(crash_report)
-            sys.stdout.flush()
-        finally:
-            os._exit(EXIT_FAILED)
-
-    def _say_why(self, event: Event) -> None:
-        """Emit the event by which the process ends, and leave its line in the exit record."""
-        self._events.emit(event)
-        line = describe(event)
-        if line is not None:
-            self._record(line[1])
-
-    def _record(self, reason: str) -> None:
-        if self._exit_record is not None:
-            self._exit_record.record(reason)
-
-    def _hear(self) -> None:
-        for number in _ENDING:
-            self.loop.aio.add_signal_handler(number, self._on_signal, number)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
-
-    def _on_signal(self, number: int) -> None:
-        name = signal.Signals(number).name
-        if self._stopping or self._node is None:
-            self._events.emit(SignalReceived(name, again=True))
-            os._exit(128 + number)
-        self._stopping = True
-        self._events.emit(SignalReceived(name, again=False))
-        self._node.stop(self.loop.stop)
-
-
 def _in_words(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}{f': {error.filename}' if error.filename else ''}"
@@ -368,13 +261,6 @@ def _descriptors(events: Events) -> int | None:
         events.emit(DescriptorLimitLow(number, PLENTY))
     keep_reserve(number, lambda: events.emit(DescriptorLimitReached(number)))
     return number
-
-
-def _exit_record(folder: str) -> ExitRecord | None:
-    try:
-        return ExitRecord(folder)
-    except OSError:
-        return None  # whatever is wrong with the folder will be said by what needs it
 
 
 def _usage(problem: str) -> NoReturn:

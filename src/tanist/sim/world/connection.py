@@ -12,26 +12,22 @@ overwritten when its turn has ended, which exposes a node that keeps a view long
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 from typing import Protocol
 from zlib import crc32
 
-from tanist.ports import TLS_CLIENT, Chunk, ConnectionHandler, FileRange
-from tanist.sim.world.disk import SimFile
+from tanist.ports import TLS_CLIENT, Chunk, ConnectionHandler
 from tanist.sim.world.frames import is_part, poison
 from tanist.sim.world.link_conditions import NetworkConditions
 from tanist.sim.world.listening import Listening
 from tanist.sim.world.scheduler import Event, Process, Scheduler
+from tanist.sim.world.send_queue import SendQueue
 from tanist.sim.world.tls import Certificates
-from tanist.sim.world.waiting_ranges import is_torn, rest_of, waiting
 
 _RESET = "connection reset by peer"
 _TIMED_OUT = "connection timed out"
-_TAKEN_BYTES_MIN = 512
-"""A socket that has space at all takes so much of what it is handed at once, and is beyond its window then."""
 
 
 class Links(Protocol):
@@ -88,8 +84,8 @@ class SimConnection:
         self.closed = False
         self.gone = False
         # Sending: bytes not sent yet, and bytes under way or not read by the other process.
-        self._outgoing: deque[bytes | FileRange] = deque()
-        self._outgoing_bytes = 0
+        self.outgoing = SendQueue(self._abort, self._sends_torn)
+        self._outgoing = self.outgoing.chunks
         self._unread_bytes = 0
         self._last_arrival_us = 0
         self._resumes_us = 0
@@ -201,7 +197,7 @@ class SimConnection:
 
     @property
     def pending_bytes(self) -> int:
-        return 0 if self.closed else self._outgoing_bytes
+        return 0 if self.closed else self.outgoing.size_bytes
 
     @property
     def reads(self) -> bool:
@@ -211,26 +207,11 @@ class SimConnection:
     def send(self, chunks: Sequence[Chunk]) -> None:
         if self.closed:
             return
-        for chunk in chunks:
-            if type(chunk) is bytes:
-                self._outgoing.append(chunk)
-                self._outgoing_bytes += len(chunk)
-            elif isinstance(chunk, FileRange):
-                file = chunk.file
-                if not isinstance(file, SimFile) or file.closed:
-                    self._abort(f"cannot send from {file.path}: it is closed")
-                    return
-                # Read when it goes on the wire, as sendfile does: later writes to the file are sent too.
-                self._outgoing.append(chunk)
-                self._outgoing_bytes += chunk.length
-            else:
-                self._outgoing.append(bytes(chunk))
-                self._outgoing_bytes += len(chunk)
+        if not self.outgoing.add(chunks):
+            return
         self.pump()
         if self._network.on_torn is not None:
-            outgoing = self._outgoing
-            for index in range(-min(len(chunks), len(outgoing)), 0):
-                outgoing[index] = waiting(outgoing[index])
+            self.outgoing.note_contents(len(chunks))
 
     def set_max_frame_bytes(self, size: int) -> None:
         self._max_frame_bytes = size
@@ -271,7 +252,9 @@ class SimConnection:
         elif unread:
             self._reset_other()
         else:
-            self._trim(self._network.conditions.linger_bytes)
+            kept = self.outgoing.take(self._network.conditions.linger_bytes)
+            if not self.gone:
+                self.outgoing.replace(kept)  # the rest died with the process
             self._ends = True
             self.pump()
 
@@ -306,8 +289,7 @@ class SimConnection:
 
     def _vanished(self) -> None:
         self.gone = True
-        self._outgoing.clear()
-        self._outgoing_bytes = 0
+        self.outgoing.clear()
         self._network.connections.pop(self._id, None)
         self._calm()
 
@@ -341,9 +323,9 @@ class SimConnection:
         conditions = network.conditions
         received_bytes = conditions.receive_bytes.get(self.host)
         if received_bytes is None:
-            data = self._take(conditions.window(self.host, self.peer_host) - self._unread_bytes)
+            data = self.outgoing.take(conditions.window(self.host, self.peer_host) - self._unread_bytes)
         else:
-            data = self._take(received_bytes - self._unread_bytes, 1)
+            data = self.outgoing.take(received_bytes - self._unread_bytes, 1)
         if not self._outgoing:
             self._has_stalled = False
         if data:
@@ -357,6 +339,11 @@ class SimConnection:
             self._vanished()
             scheduler.at(self._arrival_us(0), lambda: other._arrive_end("closed by peer"))
 
+    def _sends_torn(self, path: str) -> None:
+        on_torn = self._network.on_torn
+        if on_torn is not None:
+            on_torn(self.host, path)
+
     def stall(self, duration_us: int) -> None:
         """What is half sent stays so for a while, if it has not stalled before."""
         if self.established and self._outgoing and not self._has_stalled:
@@ -364,65 +351,11 @@ class SimConnection:
             self._resumes_us = max(self._resumes_us, self._scheduler.now_us + duration_us)
             self._scheduler.at(self._resumes_us, self.pump)
 
-    @property
-    def next_chunk_bytes(self) -> int:
-        """The length of the first chunk that waits to be sent: of a fetch's answer, what stands before its records."""
-        if not self._outgoing:
-            return 0
-        chunk = self._outgoing[0]
-        return chunk.length if isinstance(chunk, FileRange) else len(chunk)
-
-    def _take(self, space_bytes: int, least_bytes: int = _TAKEN_BYTES_MIN) -> bytes:
-        """Take up to that many bytes of the send queue; if any, then this many at least."""
-        outgoing = self._outgoing
-        if len(outgoing) == 1:
-            only = outgoing[0]
-            if only.__class__ is bytes and len(only) <= space_bytes:
-                outgoing.clear()
-                self._outgoing_bytes = 0
-                return only
-        pieces: list[bytes] = []
-        while outgoing and space_bytes > 0:
-            chunk = outgoing.popleft()
-            if isinstance(chunk, FileRange):
-                length = min(chunk.length, max(space_bytes, least_bytes))
-                if length < chunk.length:
-                    outgoing.appendleft(rest_of(chunk, length))
-                try:
-                    piece = chunk.file.peek(chunk.offset, length)  # type: ignore[attr-defined]  # a SimFile, see send
-                except OSError as error:
-                    self._abort(f"cannot send from {chunk.file.path}: {error}")
-                    break
-                if len(piece) < length:
-                    self._abort(f"cannot send from {chunk.file.path}: it ends before {chunk.offset + length}")
-                    break
-                on_torn = self._network.on_torn
-                if on_torn is not None and is_torn(chunk, piece):
-                    on_torn(self.host, chunk.file.path)
-            else:
-                piece, length = chunk, max(space_bytes, least_bytes)
-                if len(piece) > length:
-                    outgoing.appendleft(piece[length:])
-                    piece = piece[:length]
-            space_bytes -= len(piece)
-            self._outgoing_bytes -= len(piece)
-            pieces.append(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
     def _arrival_us(self, size_bytes: int) -> int:
         latency_us = self._network.latency_us(self.host, self.peer_host, size_bytes)
         # A stream keeps its order: no byte overtakes an earlier one.
         self._last_arrival_us = max(self._last_arrival_us, self._scheduler.now_us + latency_us)
         return self._last_arrival_us
-
-    def _trim(self, size_bytes: int) -> None:
-        """Keep only that much of the send queue: the rest died with the process."""
-        kept = self._take(size_bytes) if self._outgoing else b""
-        if not self.gone:
-            self._outgoing.clear()
-            if kept:
-                self._outgoing.append(kept)
-            self._outgoing_bytes = len(kept)
 
     # -- links
 

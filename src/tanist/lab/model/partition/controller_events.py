@@ -21,8 +21,9 @@ from tanist.lab.model.partition.components import (
     members,
 )
 from tanist.lab.model.partition.configuration import Configuration
-from tanist.lab.model.partition.controlling import Controlling, Decided, Event, moves
+from tanist.lab.model.partition.controlling import Controlling, moves
 from tanist.lab.model.partition.events import BrokerEvents
+from tanist.lab.model.partition.levels import Decided, Event
 from tanist.lab.model.partition.outcomes import (
     CANCELLATIONS,
     CRASHES,

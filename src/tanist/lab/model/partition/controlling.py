@@ -5,14 +5,14 @@ Owns the conversion of `components.Controller` to a `MetadataImage` and back, an
 Must never decide anything that the controller decides.
 
 It is cheap for two reasons. Decisions depend on the order of epochs, never on their values, so a question is asked once
-for all states that differ only in the values (`_leveled`). And in the order of replicas only the first that may lead
+for all states that differ only in the values (`levels`). And in the order of replicas only the first that may lead
 matters, so an election is asked once with each replica at the head of the list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 from uuid import UUID
 
 from tanist.client.admin import alter_configs_request, reassign_request
@@ -27,9 +27,10 @@ from tanist.controller.image.registration import BrokerRegistration
 from tanist.controller.partitions import elections
 from tanist.controller.partitions.alter_partition import alter_partition
 from tanist.controller.partitions.fencing import Fencing
+from tanist.controller.partitions.log_info import LogInfo
 from tanist.controller.partitions.reassignment import alter_partition_reassignments
 from tanist.controller.partitions.recovery_strategy import Strategy
-from tanist.controller.partitions.unclean_recovery import LogInfo, Phase, UncleanRecoveries
+from tanist.controller.partitions.unclean_recovery import Phase, UncleanRecoveries
 from tanist.lab.model.partition.components import (
     Controller,
     Proposal,
@@ -41,6 +42,7 @@ from tanist.lab.model.partition.components import (
     mask_of_ids,
     members,
 )
+from tanist.lab.model.partition.levels import Decided, Event, leveled, leveled_event, lifted
 from tanist.wire.ids import MIGRATING_DIRECTORY, NO_LEADER
 from tanist.wire.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from tanist.wire.messages.alter_partition_response import AlterPartitionResponse
@@ -58,27 +60,9 @@ CLUSTER = "model"
 TOPIC_NAME = "t"
 TOPIC_ID = UUID(int=9)
 KEY = (TOPIC_ID, 0)
-LEVEL = 100
-"""The value of all epochs of the controller in a question."""
 METADATA_LEVEL = 30
 FAR = 1 << 40
 """A metadata offset beyond all others."""
-
-
-class Decided(NamedTuple):
-    """The controller after a decision."""
-
-    controller: Controller
-    error: int = 0
-    """Of an AlterPartition."""
-    refused: bool = False
-    """The request as a whole is refused: its sender has restarted."""
-    compared: tuple[Reply, ...] = ()
-    """The replies by which an unclean recovery has elected, if it has."""
-
-
-Event: TypeAlias = tuple[Any, ...]
-"""A name of `Controlling`'s events, and its arguments."""
 
 
 class Controlling:
@@ -106,18 +90,18 @@ class Controlling:
 
     def decide(self, controller: Controller, event: Event) -> tuple[Decided, ...]:
         """The results of the event: one, or several where the order of the replicas decides."""
-        level = _leveled(controller)
-        asked = (level, _leveled_event(controller, event))
+        level = leveled(controller)
+        asked = (level, leveled_event(controller, event))
         known = self._known.get(asked)
         if known is None:
             known = self._known[asked] = tuple(self._ask(*asked))
-        return tuple(_lifted(controller, each) for each in known)
+        return tuple(lifted(controller, each) for each in known)
 
     def questions(self, controller: Controller) -> tuple[int, ...]:
         """The brokers whose replies an unclean recovery waits for."""
         if controller.recovery is None:
             return ()
-        level = _leveled(controller)
+        level = leveled(controller)
         image = self._image(level, members(level.replicas))
         recoveries = UncleanRecoveries(self._settings)
         _, asked = self._compare(recoveries, image, level.recovery, controller.recovery.clock)
@@ -375,78 +359,6 @@ def _controller(before: Controller, image: MetadataImage, recovery: Recovery | N
         min_isr=image.min_insync_replicas(TOPIC_NAME),
         registrations=tuple(Registration(each.epoch, each.fenced, each.in_controlled_shutdown) for each in registered),
         recovery=recovery,
-    )
-
-
-# -- epochs, raised to one level and back -----------------------------------------------------------------------------
-
-
-def _leveled(controller: Controller) -> Controller:
-    """All epochs at `LEVEL`; epochs that are compared with them keep their distance."""
-    recovery = controller.recovery
-    if recovery is not None:
-        recovery = recovery._replace(replies=tuple(_leveled_reply(controller, reply) for reply in recovery.replies))
-    return controller._replace(
-        leader_epoch=LEVEL,
-        partition_epoch=LEVEL,
-        registrations=tuple(each._replace(epoch=LEVEL) for each in controller.registrations),
-        recovery=recovery,
-    )
-
-
-def _leveled_reply(controller: Controller, reply: Reply) -> Reply:
-    return reply._replace(
-        broker_epoch=reply.broker_epoch - controller.registrations[reply.broker].epoch + LEVEL,
-        leader_epoch=reply.leader_epoch - controller.leader_epoch + LEVEL,
-    )
-
-
-def _leveled_event(controller: Controller, event: Event) -> Event:
-    registrations = controller.registrations
-    match event:
-        case ("alter", int(sender), int(sender_epoch), Proposal() as proposal):
-            leveled = Proposal(
-                proposal.leader_epoch - controller.leader_epoch + LEVEL,
-                proposal.partition_epoch - controller.partition_epoch + LEVEL,
-                tuple(
-                    (member, epoch if epoch < 0 else epoch - registrations[member].epoch + LEVEL)
-                    for member, epoch in proposal.isr
-                ),
-            )
-            return ("alter", sender, sender_epoch - registrations[sender].epoch + LEVEL, leveled)
-        case ("register", int(broker), int(previous_epoch)):
-            if previous_epoch >= 0:
-                previous_epoch += LEVEL - registrations[broker].epoch
-            return ("register", broker, previous_epoch)
-        case ("reply", Reply() as reply):
-            return ("reply", _leveled_reply(controller, reply))
-    return event
-
-
-def _lifted(controller: Controller, decided: Decided) -> Decided:
-    """The inverse of `_leveled`, for the result."""
-    after = decided.controller
-    recovery = after.recovery
-    registrations = tuple(
-        each._replace(epoch=each.epoch - LEVEL + was.epoch)
-        for each, was in zip(after.registrations, controller.registrations, strict=True)
-    )
-    if recovery is not None:
-        recovery = recovery._replace(replies=tuple(_lifted_reply(controller, reply) for reply in recovery.replies))
-    after = after._replace(
-        leader_epoch=controller.leader_epoch + after.leader_epoch - LEVEL,
-        partition_epoch=controller.partition_epoch + after.partition_epoch - LEVEL,
-        registrations=registrations,
-        recovery=recovery,
-    )
-    compared = tuple(_lifted_reply(controller, reply) for reply in decided.compared)
-    return decided._replace(controller=after, compared=compared)
-
-
-def _lifted_reply(controller: Controller, reply: Reply) -> Reply:
-    return reply._replace(
-        broker_epoch=reply.broker_epoch - LEVEL + controller.registrations[reply.broker].epoch,
-        leader_epoch=reply.leader_epoch - LEVEL + controller.leader_epoch,
     )
 
 

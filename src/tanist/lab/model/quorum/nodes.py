@@ -1,7 +1,6 @@
 """The real quorum nodes, one event at a time: a node's tuple goes in, `RaftNode` decides, a tuple comes out.
 
-Owns the conversion of `Member` to a `quorum.RaftNode` over a `MemoryLog` and back. A voter is a number from 0; its id
-in the real objects is that number plus one. Must never decide anything that a node decides.
+Must never decide anything that a node decides.
 
 Only time is simplified: any timeout may pass between any two events. A request and its answer are one event, or the
 answer is lost. Nothing can happen to the sender between them that would make the answer count and differ, because a
@@ -14,42 +13,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeAlias
-from uuid import UUID
 
+from tanist.lab.model.quorum.conversion import CLUSTER, NOW_MS, Conversion, FixedChoice, Node, saved_of
 from tanist.lab.model.quorum.voter_state import (
-    MetadataLog,
     Saved,
     SentVoteRequest,
     VoterResult,
     VoterState,
-    payload_of_set,
-    set_of_payload,
     voters_in,
 )
 from tanist.quorum import (
     BecameQuorumLeader,
     Effect,
-    ElectionState,
     MemoryLog,
     MetadataLogTruncated,
     QuorumError,
     RaftConfig,
-    RaftNode,
-    ReplicaKey,
     Reply,
     SaveElectionState,
     Send,
     SyncLog,
-    Voter,
-    VoterSet,
 )
 from tanist.quorum import messages as quorum_messages
-from tanist.quorum.state.progress import Progress
-from tanist.quorum.state.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Tally, Unattached
-from tanist.quorum.storage.batches import encode_leader_change, encode_values, encode_voters
-from tanist.quorum.storage.voter_history import FROM_BOOTSTRAP, to_record
-from tanist.quorum.voters import Listener, LogEnd
-from tanist.wire.control import KRaftVersionRecord, VotersRecord
+from tanist.quorum.state.roles import Leader, Resigned
+from tanist.quorum.voters import LogEnd
 from tanist.wire.messages import add_raft_voter_request
 from tanist.wire.messages.add_raft_voter_request import AddRaftVoterRequest
 from tanist.wire.messages.api_versions_request import ApiVersionsRequest
@@ -60,68 +47,25 @@ from tanist.wire.messages.vote_request import VoteRequest
 from tanist.wire.messages.vote_response import VoteResponse
 from tanist.wire.schema import Request, Response
 
-CLUSTER = "model"
-NOW_MS = 1 << 40
-NEVER_MS = 1 << 50
 _VERSIONS: dict[type, int] = {FetchRequest: 17}
 
 _Event: TypeAlias = Callable[[], Iterable[Effect]]
 
 
-class FixedChoice:
-    """The `Random` port without randomness: safety must not depend on it.
-
-    `pick` is the voter that a voter without a leader asks for the leader. Otherwise the longest waits are drawn, so
-    that no deadline passes before `timeout`: else the first voter would ask for pre-votes as it starts, and names would
-    make a difference.
-    """
-
-    def __init__(self, pick: int | None = None) -> None:
-        self._pick = pick
-
-    def below(self, n: int) -> int:
-        return n - 1 if self._pick is None else min(self._pick, n - 1)
-
-    def bytes(self, n: int) -> bytes:
-        return bytes(n)
-
-
-class Node(RaftNode):
-    """A `RaftNode` that can be created in the middle of its life."""
-
-    def resume(self, role: Role, high_watermark: int, durable: int) -> None:
-        """Continue in `role`, as if the node had come to it by itself."""
-        quorum = self._quorum
-        self._started = True
-        quorum.role = role
-        quorum.high_watermark = high_watermark
-        quorum.durability.durable_end = durable
-        quorum.durability.syncing = durable < quorum.log.end_offset
-        quorum._reported_leader = (quorum.leader_id, role.epoch)
-
-    @property
-    def present(self) -> Role:
-        return self._quorum.role
-
-
 class Quorum:
-    """The events of one configuration's voters. Logs are kept by their content."""
+    """The events of one configuration's voters."""
 
     def __init__(
         self, voters: int, *, syncs_at_once: bool, batch_a_fetch: bool = False, outside: int | None = None
     ) -> None:
         """`outside`: kraft.version 1, and so many more controllers, which are no voters at first."""
         self.voters = voters + (outside or 0)
-        self._dynamic = outside is not None
         whole = RaftConfig(fetch_max_wait_ms=0)
-        self._config = replace(whole, fetch_max_bytes=1) if batch_a_fetch else whole
+        config = replace(whole, fetch_max_bytes=1) if batch_a_fetch else whole
         self._syncs_at_once = syncs_at_once
-        listeners = (Listener(self._config.listener_name, "host", 9093),) if self._dynamic else ()
-        self._all = tuple(
-            Voter(number + 1, _directory(number), "host", 9093, listeners) for number in range(self.voters)
-        )
-        self._first = self._all[:voters]
-        self._logs: dict[MetadataLog, MemoryLog] = {(): MemoryLog()}
+        self._conversion = Conversion(voters, config, outside)
+        self._node = self._conversion.node
+        self._all = self._conversion.voters
 
     def born(self, voter: int) -> VoterState:
         """A voter that has never run."""
@@ -161,7 +105,7 @@ class Quorum:
 
     def _asking(self, voter: int, member: VoterState, peer: int) -> FixedChoice:
         """A voter without a leader asks one of the other voters, which are in order: make it ask this one."""
-        mask = voters_in(member.log, (1 << len(self._first)) - 1) & ~(1 << voter)
+        mask = voters_in(member.log, (1 << len(self._conversion.first)) - 1) & ~(1 << voter)
         return FixedChoice(pick=(mask & ((1 << peer) - 1)).bit_count())
 
     def fetch(
@@ -219,7 +163,9 @@ class Quorum:
                 cluster_id=CLUSTER, voter_id=target + 1, voter_directory_id=key.directory_id
             )
         else:
-            listener = add_raft_voter_request.Listener(name=self._config.listener_name, host=key.host, port=key.port)
+            listener = add_raft_voter_request.Listener(
+                name=self._conversion.config.listener_name, host=key.host, port=key.port
+            )
             request = AddRaftVoterRequest(
                 cluster_id=CLUSTER,
                 timeout_ms=1000,
@@ -248,111 +194,16 @@ class Quorum:
 
     def restart(self, voter: int, member: VoterState, keep: int) -> VoterResult:
         """A new process finds the saved state, and the first `keep` records."""
-        log = self._log(member.log).crashed(keep)
+        log = self._conversion.log(member.log).crashed(keep)
         return self._start(voter, member.saved, log, member.on_disk, vote=(member.epoch, member.cast))
 
-    # -- between tuples and objects
+    # -- turns of nodes
 
     def _start(self, voter: int, saved: Saved, log: MemoryLog, on_disk: int, vote: tuple[int, int]) -> VoterResult:
-        node = self._made(voter, log, _election_state(saved), FixedChoice())
+        node = self._conversion.begun(voter, log, saved)
         epoch, cast = vote
         before = VoterState(saved, "", epoch, -1, -1, 0, 0, False, False, 0, -1, False, (), (), 0, on_disk, 0, cast)
         return self._step(voter, before, node, lambda: node.start(NOW_MS, NOW_MS))
-
-    def _node(self, voter: int, member: VoterState, rng: FixedChoice | None = None) -> Node:
-        log = self._log(member.log).crashed(len(member.log))
-        stored = ElectionState(member.epoch, _id(member.leader), _key(member.voted))
-        node = self._made(voter, log, stored, rng or FixedChoice())
-        node.resume(self._role(voter, member, node), member.high_watermark, member.durable)
-        return node
-
-    def _log(self, content: MetadataLog) -> MemoryLog:
-        """The log of this content. One that differs from a known one in names only is made anew."""
-        if content not in self._logs:
-            log = self._logs[content] = MemoryLog()
-            for offset, (epoch, payload) in enumerate(content):
-                mask = set_of_payload(payload)
-                if mask is not None:
-                    voters = VoterSet(voter for at, voter in enumerate(self._all) if mask >> at & 1)
-                    batch = encode_voters(
-                        [to_record(voters, self._config.listener_name)],
-                        base_offset=offset,
-                        epoch=epoch,
-                        timestamp=NOW_MS,
-                    )
-                elif payload < 0:
-                    first = VoterSet(self._first)
-                    batch = encode_leader_change(1, first, (), base_offset=offset, epoch=epoch, timestamp=NOW_MS)
-                else:
-                    batch = encode_values([b"%d" % payload], base_offset=offset, epoch=epoch, timestamp=NOW_MS)
-                log.append(memoryview(batch), epoch)
-        return self._logs[content]
-
-    def _made(self, voter: int, log: MemoryLog, stored: ElectionState, rng: FixedChoice) -> Node:
-        own = self._all[voter] if self._dynamic else None
-        node = Node(voter + 1, _directory(voter), CLUSTER, self._first, log, stored, self._config, rng, own=own)
-        if self._dynamic:
-            node._quorum.history.add([(FROM_BOOTSTRAP, KRaftVersionRecord(k_raft_version=1))])
-        return node
-
-    def _role(self, voter: int, member: VoterState, node: Node) -> Role:
-        epoch, leader, voted = member.epoch, _id(member.leader), _key(member.voted)
-        match member.role:
-            case Unattached.NAME:
-                return Unattached(epoch=epoch, leader_id=leader, voted=voted, deadline_ms=NEVER_MS)
-            case Follower.NAME:
-                endpoint = self._all[member.leader].endpoint
-                return Follower(
-                    epoch=epoch,
-                    leader_id=member.leader + 1,
-                    voted=voted,
-                    deadline_ms=NEVER_MS,
-                    endpoint=endpoint,
-                    has_fetched=member.has_fetched,
-                    leader_lost=member.leader_lost,
-                )
-            case Prospective.NAME:
-                return Prospective(
-                    epoch=epoch,
-                    leader_id=leader,
-                    voted=voted,
-                    deadline_ms=NEVER_MS,
-                    tally=self._tally(voter, member, node),
-                    endpoint=None if member.leader < 0 else self._all[member.leader].endpoint,
-                )
-            case Candidate.NAME:
-                own = ReplicaKey(voter + 1, _directory(voter))
-                tally = self._tally(voter, member, node)
-                return Candidate(epoch=epoch, voted=own, deadline_ms=NEVER_MS, tally=tally)
-            case Resigned.NAME:
-                return Resigned(epoch=epoch, leader_id=voter + 1, voted=voted, deadline_ms=NEVER_MS)
-        progress = Progress(voter + 1, node._quorum.voters, NOW_MS)
-        for other, end in enumerate(member.ends):
-            if end >= 0 and other != voter:
-                progress.fetched(self._all[other].key, end, end, NOW_MS)
-        progress.own_end(member.ends[voter])
-        return Leader(
-            epoch=epoch,
-            leader_id=voter + 1,
-            voted=voted,
-            deadline_ms=NEVER_MS,
-            epoch_start_offset=member.epoch_start,
-            progress=progress,
-            committed=None if member.committed < 0 else member.committed,
-            announced=member.announced,
-            begin_quorum_ms=NEVER_MS,
-        )
-
-    def _tally(self, voter: int, member: VoterState, node: Node) -> Tally:
-        ids = node.voters.ids
-        tally = Tally(ids, len(ids) // 2 + 1, voter + 1)
-        for number in ids:
-            other = number - 1
-            if member.granted >> other & 1:
-                tally.record(number, True)
-            elif member.rejected >> other & 1:
-                tally.record(number, False)
-        return tally
 
     def _hear(self, voter: int, member: VoterState, request: Request) -> tuple[VoterResult, Response | None]:
         node = self._node(voter, member)
@@ -385,96 +236,18 @@ class Quorum:
         saved, elected_at, cut_at = before.saved, -1, -1
         for effect in effects:
             if isinstance(effect, SaveElectionState):
-                saved = _saved(effect.state)
+                saved = saved_of(effect.state)
             elif isinstance(effect, BecameQuorumLeader):
                 elected_at = effect.epoch_start_offset
             elif isinstance(effect, MetadataLogTruncated):
                 cut_at = effect.offset
         on_disk = before.on_disk if cut_at < 0 else min(before.on_disk, cut_at)
-        return VoterResult(self._member(node, saved, on_disk, before), elected_at, cut_at)
-
-    def _member(self, node: Node, saved: Saved, on_disk: int, before: VoterState) -> VoterState:
-        role = node.present
-        voted = -1 if role.voted is None else role.voted.node_id - 1
-        remembered = before.cast if role.epoch == before.epoch else -1
-        tally = role.tally if isinstance(role, Prospective | Candidate) else None
-        leader = role if isinstance(role, Leader) else None
-        return VoterState(
-            saved=saved,
-            role=role.NAME,
-            epoch=role.epoch,
-            leader=_number(role.leader_id),
-            voted=voted,
-            granted=0 if tally is None else _mask(tally.granted),
-            rejected=0 if tally is None else _mask(tally.rejected),
-            has_fetched=isinstance(role, Follower) and role.has_fetched,
-            leader_lost=isinstance(role, Follower) and role.leader_lost,
-            epoch_start=0 if leader is None else leader.epoch_start_offset,
-            committed=-1 if leader is None or leader.committed is None else leader.committed,
-            announced=leader is not None and leader.announced,
-            ends=() if leader is None else self._ends(leader.progress),
-            log=self._kept(node),
-            durable=node.durable_end,
-            on_disk=max(on_disk, node.durable_end),
-            high_watermark=node.high_watermark,
-            cast=voted if voted >= 0 else remembered,
-        )
-
-    def _ends(self, progress: Progress) -> tuple[int, ...]:
-        known = [progress.of(each.key) for each in self._all]
-        ends = [-1 if each is None or each.end_offset is None else each.end_offset for each in known]
-        ends[progress.own_id - 1] = progress.own_offset
-        return tuple(ends)
-
-    def _kept(self, node: Node) -> MetadataLog:
-        log = node.log
-        if not isinstance(log, MemoryLog):
-            raise TypeError("a node of the model stands on a MemoryLog")
-        sets = {
-            offset: payload_of_set(_mask(voter.voter_id for voter in message.voters))
-            for offset, message in (log.voter_records(0) if self._dynamic else ())
-            if isinstance(message, VotersRecord)
-        }
-        content = tuple(
-            (batch.epoch, int(batch.values[0]) if batch.values else sets.get(batch.offset, -1))
-            for batch in log.read_batches(0, log.end_offset)
-        )
-        if content not in self._logs:
-            self._logs[content] = log.crashed(log.end_offset)
-        return content
+        return VoterResult(self._conversion.state(node, saved, on_disk, before), elected_at, cut_at)
 
     def _vote_request(self, ask: SentVoteRequest) -> VoteRequest:
-        me = ReplicaKey(ask.candidate + 1, _directory(ask.candidate))
         end = LogEnd(ask.last_epoch, ask.end_offset)
-        return quorum_messages.vote(CLUSTER, me, self._all[ask.voter], ask.epoch, end, pre_vote=ask.pre_vote)
-
-
-def _directory(voter: int) -> UUID:
-    return UUID(int=(1 << 70) + voter)
-
-
-def _id(voter: int) -> int | None:
-    return None if voter < 0 else voter + 1
-
-
-def _key(voter: int) -> ReplicaKey | None:
-    return None if voter < 0 else ReplicaKey(voter + 1, _directory(voter))
-
-
-def _number(node_id: int | None) -> int:
-    return -1 if node_id is None else node_id - 1
-
-
-def _mask(node_ids: Iterable[int]) -> int:
-    return sum(1 << (node_id - 1) for node_id in node_ids)
-
-
-def _election_state(saved: Saved) -> ElectionState:
-    return ElectionState(saved.epoch, _id(saved.leader), _key(saved.voted))
-
-
-def _saved(state: ElectionState) -> Saved:
-    return Saved(state.epoch, _number(state.leader_id), -1 if state.voted is None else state.voted.node_id - 1)
+        me, peer = self._all[ask.candidate].key, self._all[ask.voter]
+        return quorum_messages.vote(CLUSTER, me, peer, ask.epoch, end, pre_vote=ask.pre_vote)
 
 
 def _sends(effects: Iterable[Effect]) -> list[Send]:

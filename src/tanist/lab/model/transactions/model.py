@@ -21,12 +21,12 @@ from tanist.coordinator.transactions.effects import ProducerAnswer, TransactionA
 from tanist.coordinator.transactions.state import (
     ONGOING,
     PREPARE_COMMIT,
-    PREPARED,
     TopicIndex,
     TransactionValues,
 )
 from tanist.coordinator.transactions.transaction_shard import Transaction, TransactionSettings, TransactionShard
 from tanist.lab.model.steps import Label, State, Step, Table, Violation, directed
+from tanist.lab.model.transactions.properties import violation_in
 from tanist.lab.model.transactions.state import (
     BUDGET,
     CLIENTS,
@@ -46,9 +46,9 @@ from tanist.lab.model.transactions.state import (
     Request,
     TransactionBudget,
     outcomes_in,
+    producers_of,
 )
 from tanist.lab.model.transactions.trace_format import TransactionTraceFormat
-from tanist.log.producers import ProducerStates
 from tanist.wire.errors import ErrorCode
 
 ID: Final = "id"
@@ -292,20 +292,10 @@ class TransactionModel:
 
     # -- partitions
 
-    def _producers(self, log: tuple[Batch, ...]) -> ProducerStates:
-        states = ProducerStates()
-        for offset, batch in enumerate(log):
-            if batch.kind == "data":
-                states.append(PRODUCER_ID, batch.epoch, batch.detail, offset, offset, 0, transactional=True)
-            else:
-                aborted = batch.kind == "abort"
-                states.append_marker(PRODUCER_ID, batch.epoch, batch.detail, offset, 0, aborted=aborted)
-        return states
-
     def _write(self, step: _StepState, request: Request) -> int:
         """A batch at its leader, which asks the coordinator first where the transaction would begin (KIP-890)."""
         log = step.partitions[request.partition]
-        states = self._producers(log)
+        states = producers_of(log, PRODUCER_ID)
         if not states.is_open(PRODUCER_ID, request.epoch) and (error := self._verify(step, request)):
             return error
         entry = states.entries.get(PRODUCER_ID)
@@ -348,7 +338,7 @@ class TransactionModel:
     ) -> bool:
         """Whether the marker counts as written."""
         log = step.partitions[partition]
-        states = self._producers(log)
+        states = producers_of(log, PRODUCER_ID)
         verdict = states.check_marker(states.entries.get(PRODUCER_ID), epoch, coordinator_epoch)
         if verdict.error:
             return verdict.error == ErrorCode.INVALID_PRODUCER_EPOCH
@@ -445,34 +435,8 @@ class TransactionModel:
         return None if found is None or found.name in self._unwatched else found
 
     def _judge(self, coordinator: int, partitions: tuple[int, ...], ghosts: int) -> Violation | None:
-        known, acknowledged = self.coordinators[coordinator], self.ghosts[ghosts]
-        found = [outcomes_in(self.partitions[number], self._version) for number in partitions]
-        idle = known.values is not None and known.pending is None and not known.left
-        settled = idle and known.values is not None and known.values.state not in (*PREPARED, ONGOING)
-        if idle and known.values is not None and known.values.state in PREPARED:
-            return Violation("X7", "a transaction is prepared, and nobody writes its markers")
-        for index, outcomes in enumerate(found):
-            if outcomes.wrong:
-                return Violation("X3", f"in partition {index} {outcomes.wrong}")
-            if settled and outcomes.open:
-                return Violation("X7", f"transaction {outcomes.open[0]} is open in partition {index}, and ended")
-        committed, aborted = (set[int]().union(*(getattr(each, name) for each in found)) for name in _ENDS)
-        if torn := committed & aborted:
-            return Violation("X1", f"transaction {min(torn)} is committed in one partition and aborted in another")
-        if lost := aborted & acknowledged.committed:
-            return Violation("X2", f"transaction {min(lost)} was acknowledged as committed, and is aborted")
-        if shown := committed & acknowledged.aborted:
-            return Violation("X2", f"transaction {min(shown)} was acknowledged as aborted, and is committed")
-        if unasked := committed - acknowledged.asked:
-            return Violation("X1", f"transaction {min(unasked)} is committed before its client has asked for it")
-        if settled:
-            for attempt in acknowledged.committed:
-                if not all(attempt in each.committed for each in found):
-                    return Violation("X2", f"transaction {attempt} was acknowledged as committed, and is not there")
-        return None
-
-
-_ENDS: Final = ("committed", "aborted")
+        outcomes = [outcomes_in(self.partitions[number], self._version) for number in partitions]
+        return violation_in(self.coordinators[coordinator], outcomes, self.ghosts[ghosts])
 
 
 def _timeless(values: TransactionValues) -> TransactionValues:

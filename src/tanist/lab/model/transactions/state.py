@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from tanist.coordinator.transactions.state import TransactionValues
+from tanist.log.producers import ProducerStates
 
 COORDINATOR: Final = 0
 PARTITIONS: Final = slice(1, 3)
@@ -130,6 +131,18 @@ class Ghosts(NamedTuple):
         if committed:
             return self._replace(committed=self.committed | {attempt})
         return self._replace(aborted=self.aborted | {attempt})
+
+
+def producers_of(log: tuple[Batch, ...], producer_id: int) -> ProducerStates:
+    """The real producers' states after this log."""
+    states = ProducerStates()
+    for offset, batch in enumerate(log):
+        if batch.kind == "data":
+            states.append(producer_id, batch.epoch, batch.detail, offset, offset, 0, transactional=True)
+        else:
+            aborted = batch.kind == "abort"
+            states.append_marker(producer_id, batch.epoch, batch.detail, offset, 0, aborted=aborted)
+    return states
 
 
 def outcomes_in(log: tuple[Batch, ...], version: int) -> Outcomes:
