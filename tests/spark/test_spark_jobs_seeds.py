@@ -59,7 +59,7 @@ def test_an_outage_is_a_stretch_without_acknowledgements_also_at_the_ends() -> N
 def test_a_kind_is_played_as_the_lab_plays_it() -> None:
     assert Lot().played() == Terms()
     for kind in OF_THE_LAB[1:]:
-        assert Lot.of(kind).played() == Terms.of(**{kind: True})
+        assert Lot.of(kind).played() == Terms.of(**{kind.replace("-", "_"): True})
     restricted = Lot.of("groups", faults=["crash", "pause"])
     assert restricted.played() == Terms.of(groups=True, restriction=Restriction(frozenset(("crash", "pause"))))
     assert restricted.name == "groups; crash, pause"

@@ -322,7 +322,9 @@ def egress_command(
     "--kind",
     "kinds",
     multiple=True,
-    type=click.Choice(["plain", "groups", "transactions", "voters", "trimming", "exceptions", "secured", "settings"]),
+    type=click.Choice(
+        ["plain", "groups", "transactions", "share-groups", "voters", "trimming", "exceptions", "secured", "settings"]
+    ),
     help="As the options of `tanist lab run`; or settings, which compares --rf, --min-isr and --strategy. Repeatable.  "
     "[default: plain]",
 )

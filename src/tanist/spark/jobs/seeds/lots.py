@@ -25,7 +25,7 @@ from tanist.sim.world.world import COMBINED
 from tanist.spark.jobs.preconditions import NothingToJudge, Unfit
 
 PLAIN, SETTINGS = "plain", "settings"
-OF_THE_LAB: Final = (PLAIN, "groups", "transactions", "voters", "trimming", "exceptions", "secured")
+OF_THE_LAB: Final = (PLAIN, "groups", "transactions", "share-groups", "voters", "trimming", "exceptions", "secured")
 """Each but the first is an option of `tanist lab run`."""
 KINDS: Final = (*OF_THE_LAB, SETTINGS)
 STRATEGIES: Final = ("None", "Balanced", "Aggressive")
@@ -134,7 +134,7 @@ class Lot:
             setting = {name: given.pop(name) for name in asdict(ReplicationSettings())}
             return TermsOfSetting(setting=ReplicationSettings(**setting), faults=FaultProfile(**given))
         restriction = Restriction(only=frozenset(given.get("faults", ())))
-        kind = {} if self.kind == PLAIN else {self.kind: True}
+        kind = {} if self.kind == PLAIN else {self.kind.replace("-", "_"): True}
         return Terms.of(restriction=restriction, mutation=given.get("mutation"), **kind)
 
     @property
