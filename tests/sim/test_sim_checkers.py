@@ -16,6 +16,7 @@ from tanist.sim.checkers.logs import LogChecks
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Place
 from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror
+from tanist.sim.promise import AGGRESSIVE
 from tanist.sim.world.clock import stream
 from tanist.sim.world.disk import SimDisk
 from tanist.sim.world.scheduler import Process, Scheduler
@@ -115,6 +116,27 @@ def test_a_cancelled_reassignment_may_leave_nobody_eligible(replicas: tuple[int,
             elections.batch_ended()
     else:
         elections.batch_ended()
+
+
+@pytest.mark.parametrize(("life", "accused"), [(1, False), (2, True)])
+def test_a_process_whose_registration_is_not_its_own_yet_is_not_asked(life: int, accused: bool) -> None:
+    """U2: it is refused until the session of its former life ends, so it has no broker epoch to answer with."""
+    image: Any = SimpleNamespace(brokers={3: broker(HERE)})
+    host = SimpleNamespace(node_id=3, name="node3", up=True, lives=2, node=None)
+    world: Any = SimpleNamespace(now_us=0, hosts={3: host}, network=None)
+    oracle = PartitionOracle(KEY, "events-0")
+    chosen, longer = (ReplicaMirror(node_id, 0, None) for node_id in (1, 3))
+    longer.batches = [Batch(0, 1, 0, 0)]
+    oracle.mirrors = {1: chosen, 3: longer}
+    elections = ElectionChecks(world, Oracle(image), lambda key: oracle, lambda key, state: None)
+    registered: Any = SimpleNamespace(lifecycle=SimpleNamespace(incarnation_id=broker().incarnation_id))
+    elections.began(SimpleNamespace(node_id=3, lives=life), registered)  # type: ignore[arg-type]
+    unled = PartitionState((1, 3), (), leader=-1, directories=(HERE, HERE))
+    if accused:
+        with pytest.raises(Violation, match="U2"):
+            elections._check_choice(oracle, unled, chosen, AGGRESSIVE)
+    else:
+        elections._check_choice(oracle, unled, chosen, AGGRESSIVE)
 
 
 @pytest.mark.parametrize(("waiting", "accused"), [([3, 2], True), ([3], False)])

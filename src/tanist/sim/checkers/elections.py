@@ -337,8 +337,9 @@ class ElectionChecks:
 
         Where Balanced waits for members of LastKnownElr, only logs count that begin with the longest of theirs.
         No replica appends while there is no leader, so each has at least the log that it had when it was asked; only a
-        loss of power since then may have shortened it. An unreachable replica has not answered. Balanced waits for the
-        members of LastKnownElr, and for no others.
+        loss of power since then may have shortened it. An unreachable replica has not answered, nor has a process that
+        waits until the session of the one before it has ended, and its broker epoch with it (rule 81). Balanced waits
+        for the members of LastKnownElr, and for no others.
         """
         if strategy not in (BALANCED, AGGRESSIVE) or oracle.key in self.asked_for:
             return
@@ -384,10 +385,10 @@ class ElectionChecks:
         return mirror.contains(least) and not (silent and mirror.position[0] > least.position[0] and least.end)
 
     def _was_cut_off(self, broker_id: int) -> bool:
-        """Down, or recently cut off from a controller: its answer may not have arrived."""
-        network, host = self._world.network, self._world.hosts[broker_id]
-        if not host.up:
+        """Down, not registered again yet, or recently cut off from a controller: its answer may not have arrived."""
+        if not self.is_present(broker_id):
             return True  # the controller may not know it yet
+        network, host = self._world.network, self._world.hosts[broker_id]
         since_us = self._world.now_us - _QUESTION_US
         return any(
             network.was_troubled(host.name, other.name, since_us)

@@ -177,7 +177,7 @@ class QuotaChecks(Watcher):
             use.value, use.last_ms = len(frame), now_ms
             use.counters = self._counters(asked)
         elif key == FETCH:
-            use.value = request.max_bytes
+            use.value = request.max_bytes + _HEAD_BYTES
         else:
             use.value = request.topics[0].num_partitions
             asked.since, use.controller = self._controllers()
@@ -214,11 +214,11 @@ class QuotaChecks(Watcher):
             self._heard_in(talk, use.first_ms, now_ms, throttle_ms)
             use.last_ms = now_ms
             use.counters = self._counters(asked)
-            asked_bytes = use.value
+            asked_for = use.value
             # As Apache Kafka counts: the body and four bytes more; of this version the frame has five.
             use.value = 0 if throttle_ms else size_bytes - 1
             use.sure = errors == {ErrorCode.NONE}
-            most = asked_bytes + _HEAD_BYTES if throttle_ms else 0
+            most = asked_for if throttle_ms else 0
             self._judge_rate(asked, throttle_ms, least=use.value if use.sure else None, most=most)
         else:
             self._heard_in(talk, use.first_ms, now_ms, throttle_ms)
