@@ -17,6 +17,7 @@ from tanist.lab.mutations.simulator import Mutation, drawn
 from tanist.sim.run.config import TRANSACTIONS, ChaosConfig
 from tanist.sim.run.drawing import config_of
 from tanist.sim.run.profiles import compacted_topics
+from tanist.sim.run.transaction_profiles import at_the_last_epochs
 from tanist.sim.world.clock import stream
 from tests.field.catalogue import Bug
 
@@ -41,6 +42,7 @@ _SITUATIONS: Mapping[str, situations.Situation] = {
     "plain": config_of,
     "busy configs": situations.busy_configs,
     "compacting": _compacting,
+    "last epochs": at_the_last_epochs,
     "lost logs": situations.lost_logs,
     "recovering": situations.recovering("Aggressive"),
     "snapshots": _snapshots,

@@ -59,6 +59,8 @@ class TransactionSettings:
     id_expiration_ms: int = 604_800_000
     two_phase_commit: bool = False
     """Whether producers may ask for it."""
+    first_epoch: int = 0
+    """Of a new id's first producer; simulations begin where epochs run out."""
 
 
 @dataclass(slots=True)
@@ -255,7 +257,8 @@ class TransactionShard:
             timeout_ms = _TWO_PHASE_TIMEOUT_MS
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
-            transaction = self.transactions[transactional_id] = Transaction(TransactionValues(new_producer_id))
+            values = TransactionValues(new_producer_id, self._settings.first_epoch - 1)
+            transaction = self.transactions[transactional_id] = Transaction(values)
         values = transaction.values
         if transaction.pending is not None or values.state in PREPARED:
             return _producer_refused(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -278,8 +281,7 @@ class TransactionShard:
                 timeout_ms, wall_ms, epoch=values.producer_epoch + 1, last_epoch=values.producer_epoch
             )
         elif expected_epoch == values.last_epoch:
-            # A retry of a request whose answer was lost: the same epoch again.
-            after = values.next_epoch(timeout_ms, wall_ms, epoch=values.producer_epoch, last_epoch=values.last_epoch)
+            after = values.repeated(timeout_ms, wall_ms)
         else:
             return _producer_refused(ticket, ErrorCode.PRODUCER_FENCED)
         answer = ProducerAnswer(0, after.producer_id, after.producer_epoch)
