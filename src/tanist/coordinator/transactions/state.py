@@ -101,7 +101,7 @@ class TransactionValues:
         )
 
     def repeated(self, timeout_ms: int, wall_ms: int) -> TransactionValues:
-        """EMPTY, for a producer that initializes again because it has no answer; the next repetition is known as well."""
+        """EMPTY, for a producer that initializes again because it has no answer, and may have to once more."""
         again = self.next_epoch(timeout_ms, wall_ms, epoch=self.producer_epoch, last_epoch=self.last_epoch)
         return replace(again, previous_producer_id=self.previous_producer_id)
 

@@ -3,6 +3,7 @@
 While the run goes on:
 
     X4  when a client has a new epoch of a transactional id, no transaction of an older epoch is committed any more
+    X12 a write is refused with an error of Produce only, its sequence never, and without faults not before its time
     X11 when another member of a group has a partition, an earlier generation commits no offset of it (KIP-447)
     X5  a partition's last stable offset never goes back, and is never above the high watermark
 
@@ -56,11 +57,22 @@ from tanist.sim.workload.membership import Assignments
 from tanist.sim.workload.transactional import Attempt
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.batch import BatchHeader, decode_batch, iterate_batches
+from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import OffsetCommitKey, OffsetCommitValue, decode_group_record
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from tanist.wire.transaction_records import TransactionKey, TransactionValue, decode_transaction_record
 
+_OF_COORDINATORS = frozenset(
+    (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
+    )
+)
+_PATIENCE_US = 98_000
+"""For so long a broker waits for the transaction before: `add.partitions.to.txn.retry.backoff.max.ms`, rounded."""
 _UNDER_WAY = frozenset((ONGOING, PREPARE_COMMIT, PREPARE_ABORT))
 
 
@@ -82,8 +94,10 @@ class Scan:
 class TransactionChecks(Watcher):
     """The `TransactionWitness` of a run's clients, and a `Watcher` of its world."""
 
-    def __init__(self, world: World, replicas: ReplicaChecks) -> None:
+    def __init__(self, world: World, replicas: ReplicaChecks, *, calm: bool = False) -> None:
+        """`calm`: there are no faults."""
         self._world = world
+        self._calm = calm
         self._replicas = replicas
         self._stable: dict[tuple[TopicIdPartition, int, int], int] = {}
         """By partition, the number of unclean elections, and with trimmed logs the leader epoch."""
@@ -129,6 +143,13 @@ class TransactionChecks(Watcher):
     def ended(self, attempt: Attempt, *, committed: bool) -> None:
         self._world.counts[f"transactions: {'committed' if committed else 'aborted'}"] += 1
         (self.committed if committed else self.aborted).append(attempt)
+
+    def refused(self, client: str, where: tuple[str, int], error: int, waited_us: int) -> None:
+        out_of_order = error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not self.has_lost
+        too_early = error == ErrorCode.CONCURRENT_TRANSACTIONS and waited_us < _PATIENCE_US
+        calm = self._calm and (too_early or error == ErrorCode.NOT_ENOUGH_REPLICAS)
+        if error in _OF_COORDINATORS or out_of_order or calm:
+            self._fail("X12", f"{client}'s batch of {where[0]}-{where[1]} is refused with error {error}")
 
     # -- the world
 
