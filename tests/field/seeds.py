@@ -29,8 +29,8 @@ def _compacting(seed: int) -> ChaosConfig:
 
 
 def _calm_transactions(seed: int) -> ChaosConfig:
-    """Applications of `transaction.version` 2 without faults and zombies."""
-    config = config_of(seed, TRANSACTIONS).calm()
+    """Applications of `transaction.version` 2 without faults and zombies, whose epochs run out."""
+    config = at_the_last_epochs(seed).calm()
     return config.with_settings(instances=1, members="", clients=BUMPING, client_pause_ms=1, abandons=False)
 
 

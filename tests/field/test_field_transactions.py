@@ -15,6 +15,7 @@ from tanist.client.errors import error_in
 from tanist.coordinator.transactions import state, transaction_shard
 from tanist.coordinator.transactions.effects import ProducerAnswer
 from tanist.coordinator.transactions.state import COMPLETE_COMMIT, MAX_EPOCH, ONGOING, TransactionValues
+from tanist.coordinator.transactions.transaction_shard import TransactionShard
 from tanist.lab.mutations.patching import Patch, always, fixed, replaced
 from tanist.lab.mutations.rules_of_transactions import TRANSACTION_MUTANTS
 from tanist.log.cleaner.transactions import CleanedTransactions
@@ -110,12 +111,14 @@ def test_the_next_transaction_begins_while_the_markers_are_written() -> None:
 
 
 def _the_old_producer_id_is_answered() -> tuple[Patch, ...]:
-    made = ProducerAnswer
+    append = TransactionShard._append
 
-    def old(error: int = 0, producer_id: int = -1, producer_epoch: int = -1) -> Any:
-        return made(error, 101 if producer_epoch == 0 and producer_id > 101 else producer_id, producer_epoch)
+    def old(shard: Any, name: str, transaction: Any, values: Any, ticket: Any = None, response: Any = None) -> Any:
+        if values is not None and values.next_producer_id >= 0:
+            response = ProducerAnswer(0, values.producer_id, 0)
+        return append(shard, name, transaction, values, ticket, response)
 
-    return (Patch(transaction_shard, "ProducerAnswer", old),)
+    return (Patch(TransactionShard, "_append", old),)
 
 
 @bug("KAFKA-18660", planted=_the_old_producer_id_is_answered)

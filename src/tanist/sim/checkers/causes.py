@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.controller.image.image import MetadataImage
 from tanist.controller.image.partition_state import PartitionState
 from tanist.events.event import Event as NodeEvent
 from tanist.events.metadata import LeaderElected, SessionExpired
@@ -27,8 +28,10 @@ _REPEAT_US = 2_500_000
 class CauseChecks(Watcher):
     """A `Watcher` of a world. It runs after the checkers of its metadata."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, image: MetadataImage) -> None:
+        """`image`: of the committed metadata."""
         self._world = world
+        self._image = image
         self._unclean: dict[tuple[str, int], set[bool]] = {}
         """Whether the committed election of (partition, leader epoch) was an unclean one; both, if there were two."""
         self._observed: list[LeaderElected | IsrProposed | SessionExpired] = []
@@ -75,8 +78,11 @@ class CauseChecks(Watcher):
     # -- the properties
 
     def _check_change(self, name: str, before: PartitionState, after: PartitionState) -> None:
-        """S33: a reassignment that leaves fewer replicas leaves no fewer copies."""
+        """S12: who is elected has its log. S33: a reassignment that leaves fewer replicas leaves no fewer copies."""
         if after.leader >= 0 and after.leader_epoch > before.leader_epoch:
+            broker = self._image.brokers.get(after.leader)
+            if broker is not None and not broker.has_online_directory(after.directory_of(after.leader)):
+                self._fail("S12", Place(name), f": {after.leader} was elected, and its directory is offline: ", after)
             self._unclean.setdefault((name, after.leader_epoch), set()).add(after.recovering)
         if after.reassigning or len(before.removing) <= len(before.adding):
             return

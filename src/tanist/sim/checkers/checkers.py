@@ -52,7 +52,7 @@ class Checkers(Watcher):
         """The host that has sent it, and the file."""
         world.network.on_torn = self._sent_torn
         world.watchers.append(self)
-        CauseChecks(world)
+        CauseChecks(world, self.metadata.image)
         history.on_sent = self._sent
         history.on_acknowledged = self._acknowledged
         history.on_read = self._read

@@ -71,6 +71,15 @@ _OF_COORDINATORS = frozenset(
         ErrorCode.NETWORK_EXCEPTION,
     )
 )
+_OF_TROUBLE = frozenset(
+    (
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.PRODUCER_FENCED,
+    )
+)
+"""Other producers, or faults."""
 _PATIENCE_US = 98_000
 """For so long a broker waits for the transaction before: `add.partitions.to.txn.retry.backoff.max.ms`, rounded."""
 _UNDER_WAY = frozenset((ONGOING, PREPARE_COMMIT, PREPARE_ABORT))
@@ -147,7 +156,7 @@ class TransactionChecks(Watcher):
     def refused(self, client: str, where: tuple[str, int], error: int, waited_us: int) -> None:
         out_of_order = error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not self.has_lost
         too_early = error == ErrorCode.CONCURRENT_TRANSACTIONS and waited_us < _PATIENCE_US
-        calm = self._calm and (too_early or error == ErrorCode.NOT_ENOUGH_REPLICAS)
+        calm = self._calm and (too_early or error in _OF_TROUBLE)
         if error in _OF_COORDINATORS or out_of_order or calm:
             self._fail("X12", f"{client}'s batch of {where[0]}-{where[1]} is refused with error {error}")
 
