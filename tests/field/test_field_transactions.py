@@ -12,7 +12,7 @@ from tanist.broker.transactions import marker_sender
 from tanist.broker.transactions.marker_writes import MarkerWrites
 from tanist.broker.transactions.verification import TransactionVerifier
 from tanist.client.errors import error_in
-from tanist.coordinator.transactions import state, transaction_shard
+from tanist.coordinator.transactions import fencing, state, transaction_shard
 from tanist.coordinator.transactions.effects import ProducerAnswer
 from tanist.coordinator.transactions.state import COMPLETE_COMMIT, MAX_EPOCH, ONGOING, TransactionValues
 from tanist.coordinator.transactions.transaction_shard import TransactionShard
@@ -234,7 +234,7 @@ def test_a_failover_keeps_the_epoch_of_a_producer_that_has_no_answer() -> None:
 
 
 def _one_ahead_of_the_last_epoch_is_its_end() -> tuple[Patch, ...]:
-    end_error = transaction_shard.end_error
+    end_error = fencing.end_error
 
     def as_any_other(values: TransactionValues, producer: tuple[int, int], *, bumps: bool) -> tuple[int, bool]:
         if bumps and values.producer_epoch == MAX_EPOCH and producer == (values.producer_id, MAX_EPOCH - 1):

@@ -1,4 +1,4 @@
-"""Transactions: what is committed against what each application must have committed (X1-X11).
+"""Transactions: what is committed against what each application must have committed (X1-X12).
 
 While the run goes on:
 
