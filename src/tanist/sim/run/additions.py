@@ -127,10 +127,9 @@ def event_age_ms(seed: int) -> int:
 
 def last_epochs(seed: int, *, always: bool = False) -> dict[str, str]:
     """Properties by which the epochs of transactional producers soon run out."""
-    rng = stream(seed, "last epochs")
-    if not always and rng.random() >= _LAST_EPOCHS_SHARE:
+    if not always and stream(seed, "last epochs/drawn").random() >= _LAST_EPOCHS_SHARE:
         return {}
-    return {"tanist.transactional.first.epoch": str(LAST_EPOCH - rng.randint(0, 12))}
+    return {"tanist.transactional.first.epoch": str(LAST_EPOCH - stream(seed, "last epochs").randint(0, 12))}
 
 
 def has_inquirers(seed: int) -> bool:
