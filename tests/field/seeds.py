@@ -14,11 +14,11 @@ from pathlib import Path
 from tanist.lab.mutations import situations
 from tanist.lab.mutations.catalogue import MUTANTS
 from tanist.lab.mutations.simulator import Mutation, drawn
-from tanist.sim.run.config import BUMPING, TRANSACTIONS, ChaosConfig
+from tanist.sim.run.config import TRANSACTIONS, ChaosConfig
 from tanist.sim.run.drawing import config_of
 from tanist.sim.run.profiles import compacted_topics
-from tanist.sim.run.transaction_profiles import at_the_last_epochs
 from tanist.sim.world.clock import stream
+from tests.field import situations as planted
 from tests.field.catalogue import Bug
 
 FILE = Path(__file__).with_name("seeds.json")
@@ -26,31 +26,6 @@ FILE = Path(__file__).with_name("seeds.json")
 
 def _compacting(seed: int) -> ChaosConfig:
     return compacted_topics(config_of(seed), stream(seed, "extras"))
-
-
-def _calm_transactions(seed: int) -> ChaosConfig:
-    """Applications of `transaction.version` 2 without faults and zombies, whose epochs run out."""
-    config = at_the_last_epochs(seed).calm()
-    return config.with_settings(instances=1, members="", clients=BUMPING, client_pause_ms=1, abandons=False)
-
-
-def _cleaned_offsets(seed: int) -> ChaosConfig:
-    """The logs of groups' offsets, with those of transactions, are cleaned all the time, and coordinators load them."""
-    config = config_of(seed, TRANSACTIONS).with_settings(client_pause_ms=5, abort_share=0.5)
-    cleaning = {
-        "log.roll.ms": "300",
-        "log.cleaner.backoff.ms": "50",
-        "log.cleaner.min.cleanable.ratio": "0.01",
-        "log.cleaner.dedupe.buffer.size": "2000",
-        "log.segment.delete.delay.ms": "1",
-    }
-    return replace(
-        config,
-        kinds=("crash-leader", "crash", "stop"),
-        fault_pause_ms=(100, 800),
-        may_lose=False,
-        properties={**config.properties, **cleaning},
-    )
 
 
 def _snapshots(seed: int) -> ChaosConfig:
@@ -66,15 +41,15 @@ def _snapshots(seed: int) -> ChaosConfig:
 _SITUATIONS: Mapping[str, situations.Situation] = {
     "plain": config_of,
     "busy configs": situations.busy_configs,
-    "calm transactions": _calm_transactions,
-    "cleaned offsets": _cleaned_offsets,
+    "calm transactions": planted.calm_transactions,
+    "cleaned offsets": planted.cleaned_offsets,
     "compacting": _compacting,
-    "failing directories": situations.failing_directories,
-    "first phase": situations.first_phase,
-    "last epochs": at_the_last_epochs,
+    "failing directories": planted.failing_directories,
+    "first phase": planted.first_phase,
+    "last epochs": planted.at_the_last_epochs,
     "lost logs": situations.lost_logs,
-    "new logs": situations.new_logs,
-    "late followers": situations.late_followers,
+    "new logs": planted.new_logs,
+    "late followers": planted.late_followers,
     "recovering": situations.recovering("Aggressive"),
     "snapshots": _snapshots,
     "transactions": lambda seed: config_of(seed, TRANSACTIONS),

@@ -257,8 +257,7 @@ class TransactionShard:
             timeout_ms = _TWO_PHASE_TIMEOUT_MS
         transaction = self.transactions.get(transactional_id)
         if transaction is None:
-            values = TransactionValues(new_producer_id, self._settings.first_epoch - 1)
-            transaction = self.transactions[transactional_id] = Transaction(values)
+            transaction = self.transactions[transactional_id] = Transaction(TransactionValues(new_producer_id))
         values = transaction.values
         if transaction.pending is not None or values.state in PREPARED:
             return _producer_refused(ticket, ErrorCode.CONCURRENT_TRANSACTIONS)
@@ -272,14 +271,10 @@ class TransactionShard:
         if values.epoch_exhausted and expected_epoch in (None, values.producer_epoch):
             last_epoch = NO_PRODUCER_EPOCH if expected is None else values.producer_epoch
             after = values.rotated(new_producer_id, timeout_ms, wall_ms, last_epoch=last_epoch)
-        elif expected_epoch is None:
-            after = values.next_epoch(
-                timeout_ms, wall_ms, epoch=values.producer_epoch + 1, last_epoch=NO_PRODUCER_EPOCH
-            )
-        elif values.producer_epoch in (NO_PRODUCER_EPOCH, expected_epoch):
-            after = values.next_epoch(
-                timeout_ms, wall_ms, epoch=values.producer_epoch + 1, last_epoch=values.producer_epoch
-            )
+        elif expected_epoch is None or values.producer_epoch in (NO_PRODUCER_EPOCH, expected_epoch):
+            epoch = values.producer_epoch + 1 if transaction.stored else self._settings.first_epoch
+            last_epoch = NO_PRODUCER_EPOCH if expected_epoch is None else values.producer_epoch
+            after = values.next_epoch(timeout_ms, wall_ms, epoch=epoch, last_epoch=last_epoch)
         elif expected_epoch == values.last_epoch:
             after = values.repeated(timeout_ms, wall_ms)
         else:

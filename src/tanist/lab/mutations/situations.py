@@ -54,60 +54,6 @@ def recovering(strategy: str, **changes: Any) -> Situation:
     return situation
 
 
-def first_phase(seed: int) -> ChaosConfig:
-    """The same without the recovery manager: the last known leader is elected, and may have lost anything."""
-    made = recovering("Balanced", may_lose=True)(seed)
-    return replace(made, properties={**made.properties, "unclean.recovery.manager.enabled": "false"})
-
-
-def late_followers(seed: int) -> ChaosConfig:
-    """Followers are late, leave the ISR and join it again, while leaders change."""
-    drawn = config_of(seed)
-    return replace(
-        drawn,
-        roles={1: "broker", 2: "broker", 3: "broker", 11: "controller"},
-        plain=(),
-        topics=(Topic("events", 5, 3),),
-        careless_producers=2,
-        latency_us=(500, 25_000),
-        pause_ms=10,
-        kinds=("pause", "pause", "slow", "crash-leader"),
-        fault_pause_ms=(50, 500),
-        operations=("preferred",),
-        operation_pause_ms=(300, 1_500),
-        properties={**drawn.properties, "replica.lag.time.max.ms": "700", "broker.session.timeout.ms": "3000"},
-    )
-
-
-def failing_directories(seed: int) -> ChaosConfig:
-    """One of two log directories fails, of brokers that go on."""
-    drawn = config_of(seed)
-    return replace(
-        drawn,
-        directories=2,
-        topics=(Topic("events", 4, 3),),
-        pause_ms=10,
-        kinds=("log-dir-failed", "log-dir-failed", "crash-leader", "stop"),
-        fault_pause_ms=(50, 800),
-        operations=("preferred", "reassign"),
-        operation_pause_ms=(200, 1_000),
-    )
-
-
-def new_logs(seed: int) -> ChaosConfig:
-    """Machines lose their power while replicas are new and epochs begin."""
-    drawn = config_of(seed)
-    return replace(
-        drawn,
-        topics=(Topic("events", 4, 2),),
-        kinds=("power-loss", "blackout", "crash-leader"),
-        fault_pause_ms=(50, 600),
-        operations=("reassign", "preferred"),
-        operation_pause_ms=(30, 300),
-        properties={**drawn.properties, "log.flush.interval.messages": "1"},
-    )
-
-
 def old_events(seed: int) -> ChaosConfig:
     """Producers of a backfill, whose answers are lost."""
     drawn = config_of(seed)

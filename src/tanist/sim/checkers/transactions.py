@@ -112,6 +112,8 @@ class TransactionChecks(Watcher):
         """By partition, the number of unclean elections, and with trimmed logs the leader epoch."""
         self._epochs: dict[str, tuple[int, int]] = {}
         """The newest epoch that a client has of each transactional id."""
+        self._producer_ids: dict[str, list[int]] = {}
+        """Of each transactional id, in the order of its log; brokers have blocks of them, so they may go down."""
         self._retired: dict[str, set[int]] = {}
         """Producer ids that a transactional id has had before."""
         self._read: dict[TopicIdPartition, int] = {}
@@ -143,11 +145,18 @@ class TransactionChecks(Watcher):
 
     def initialized(self, transactional_id: str, producer: tuple[int, int]) -> None:
         self._world.counts["transactions: producers initialized"] += 1
-        before = self._epochs.get(transactional_id)
-        if before is not None and before[0] != producer[0]:
-            self._retired.setdefault(transactional_id, set()).add(min(before[0], producer[0]))
-        # A client that was paused hears late of an epoch that is over by then. Producer ids only go up.
-        self._epochs[transactional_id] = producer if before is None else max(before, producer)
+        known = self._producer_ids.setdefault(transactional_id, [])
+        if producer[0] not in known:
+            known.append(producer[0])
+
+        def age(one: tuple[int, int]) -> tuple[int, int]:
+            return known.index(one[0]), one[1]
+
+        # A client that was paused hears late of an epoch that is over by then.
+        older, newest = sorted((self._epochs.get(transactional_id, producer), producer), key=age)
+        if older[0] != newest[0]:
+            self._retired.setdefault(transactional_id, set()).add(older[0])
+        self._epochs[transactional_id] = newest
 
     def ended(self, attempt: Attempt, *, committed: bool) -> None:
         self._world.counts[f"transactions: {'committed' if committed else 'aborted'}"] += 1
@@ -195,6 +204,9 @@ class TransactionChecks(Watcher):
             return
         self._read[key] = high_watermark
         for transactional_id, values in _states(hosted.log, at, high_watermark):
+            known = self._producer_ids.setdefault(transactional_id, [])
+            if values is not None and values.producer_id not in known:
+                known.append(values.producer_id)
             if values is None or values.state is not PREPARE_COMMIT:
                 continue
             newest = self._epochs.get(transactional_id)

@@ -47,12 +47,6 @@ def of_a_group(seed: int) -> ChaosConfig:
     return _in_groups(_without_losses(seed), (CLASSIC, CONSUMER)[seed % 2])
 
 
-def at_the_last_epochs(seed: int) -> ChaosConfig:
-    """The same with epochs that run out, whether the seed draws them or not."""
-    config = drawn(seed)
-    return replace(config, properties={**config.properties, **last_epochs(seed, always=True)})
-
-
 def _without_losses(seed: int) -> ChaosConfig:
     rng = stream(seed, "transactions")
     roles = coordinator_profiles.roles(rng)
