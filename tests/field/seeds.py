@@ -18,6 +18,7 @@ from tanist.sim.run.config import TRANSACTIONS, ChaosConfig
 from tanist.sim.run.drawing import config_of
 from tanist.sim.run.profiles import compacted_topics
 from tanist.sim.world.clock import stream
+from tests.field import situations as planted
 from tests.field.catalogue import Bug
 
 FILE = Path(__file__).with_name("seeds.json")
@@ -40,8 +41,15 @@ def _snapshots(seed: int) -> ChaosConfig:
 _SITUATIONS: Mapping[str, situations.Situation] = {
     "plain": config_of,
     "busy configs": situations.busy_configs,
+    "calm transactions": planted.calm_transactions,
+    "cleaned offsets": planted.cleaned_offsets,
     "compacting": _compacting,
+    "failing directories": planted.failing_directories,
+    "first phase": planted.first_phase,
+    "last epochs": planted.at_the_last_epochs,
     "lost logs": situations.lost_logs,
+    "new logs": planted.new_logs,
+    "late followers": planted.late_followers,
     "recovering": situations.recovering("Aggressive"),
     "snapshots": _snapshots,
     "transactions": lambda seed: config_of(seed, TRANSACTIONS),

@@ -12,9 +12,10 @@ from tanist.broker.transactions import marker_sender
 from tanist.broker.transactions.marker_writes import MarkerWrites
 from tanist.broker.transactions.verification import TransactionVerifier
 from tanist.client.errors import error_in
-from tanist.coordinator.transactions import state, transaction_shard
+from tanist.coordinator.transactions import fencing, state, transaction_shard
 from tanist.coordinator.transactions.effects import ProducerAnswer
 from tanist.coordinator.transactions.state import COMPLETE_COMMIT, MAX_EPOCH, ONGOING, TransactionValues
+from tanist.coordinator.transactions.transaction_shard import TransactionShard
 from tanist.lab.mutations.patching import Patch, always, fixed, replaced
 from tanist.lab.mutations.rules_of_transactions import TRANSACTION_MUTANTS
 from tanist.log.cleaner.transactions import CleanedTransactions
@@ -110,12 +111,14 @@ def test_the_next_transaction_begins_while_the_markers_are_written() -> None:
 
 
 def _the_old_producer_id_is_answered() -> tuple[Patch, ...]:
-    made = ProducerAnswer
+    append = TransactionShard._append
 
-    def old(error: int = 0, producer_id: int = -1, producer_epoch: int = -1) -> Any:
-        return made(error, 101 if producer_epoch == 0 and producer_id > 101 else producer_id, producer_epoch)
+    def old(shard: Any, name: str, transaction: Any, values: Any, ticket: Any = None, response: Any = None) -> Any:
+        if values is not None and values.next_producer_id >= 0:
+            response = ProducerAnswer(0, values.producer_id, 0)
+        return append(shard, name, transaction, values, ticket, response)
 
-    return (Patch(transaction_shard, "ProducerAnswer", old),)
+    return (Patch(TransactionShard, "_append", old),)
 
 
 @bug("KAFKA-18660", planted=_the_old_producer_id_is_answered)
@@ -199,6 +202,60 @@ def test_a_failover_keeps_the_producer_ids_of_an_overflow() -> None:
     assert (rig.values.producer_id, rig.values.producer_epoch) == answer[1:]
     rig.failover()
     assert rig.end(last, version=BUMPS) == answer, "a retry of the end, to the coordinator after the next"
+
+
+def _the_last_epoch_is_not_written() -> tuple[Patch, ...]:
+    values_of = state.values_of
+
+    def without(record: Any) -> TransactionValues:
+        return replace(values_of(record), last_epoch=-1)
+
+    return (Patch(transaction_shard, "values_of", without),)
+
+
+@bug(
+    "KAFKA-20357",
+    planted=_the_last_epoch_is_not_written,
+    apache="has it: the mend is not in a release",
+    shown=BOTH_HAVE_IT,
+    was_here=True,
+)
+def test_a_failover_keeps_the_epoch_of_a_producer_that_has_no_answer() -> None:
+    """The log lacked the last epoch, and after a failover a producer that asked again for its next epoch or producer id
+    was fenced.
+    """
+    for epoch in (7, MAX_EPOCH - 1):
+        rig = Rig()
+        producer_id, _ = rig.begin()
+        rig.shard.transactions[ID].values = replace(rig.values, producer_epoch=epoch)
+        answer = rig.init((producer_id, epoch))
+        rig.failover()
+        assert rig.init((producer_id, epoch)) == answer
+
+
+def _one_ahead_of_the_last_epoch_is_its_end() -> tuple[Patch, ...]:
+    end_error = fencing.end_error
+
+    def as_any_other(values: TransactionValues, producer: tuple[int, int], *, bumps: bool) -> tuple[int, bool]:
+        if bumps and values.producer_epoch == MAX_EPOCH and producer == (values.producer_id, MAX_EPOCH - 1):
+            return 0, True
+        return end_error(values, producer, bumps=bumps)
+
+    return (Patch(transaction_shard, "end_error", as_any_other),)
+
+
+@bug("KAFKA-20090", planted=_one_ahead_of_the_last_epoch_is_its_end, was_here=True)
+def test_a_timeout_at_the_last_epoch_fences() -> None:
+    """A client that was fenced at the end of its epochs took the epoch of the fence for its own next one, and its next
+    transaction hung.
+    """
+    rig = Rig()
+    producer_id, _ = rig.begin()
+    rig.shard.transactions[ID].values = replace(rig.values, producer_epoch=MAX_EPOCH - 1)
+    rig.add((producer_id, MAX_EPOCH - 1), P0, version=BUMPS)
+    rig.carry_out(rig.shard.abort_timed_out(rig.wall_ms + 60_001))
+    answer = rig.end((producer_id, MAX_EPOCH - 1), committed=False, version=BUMPS)
+    assert answer.error == ErrorCode.PRODUCER_FENCED
 
 
 def _the_index_is_that_of_the_cleaned_part() -> tuple[Patch, ...]:

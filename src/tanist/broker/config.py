@@ -226,6 +226,7 @@ class NodeConfig:
     transaction_state_log_num_partitions: int = _from("transaction.state.log.num.partitions")
     transaction_state_log_replication_factor: int = _from("transaction.state.log.replication.factor")
     transaction_state_log_segment_bytes: int = _from("transaction.state.log.segment.bytes")
+    transactional_first_epoch: int = _from("tanist.transactional.first.epoch")
     transactional_id_expiration_ms: int = _from("transactional.id.expiration.ms")
 
     authorizer: AuthorizerConfig | None

@@ -1,7 +1,8 @@
 """The records of `__transaction_state`: the state of each transactional id (KIP-98, KIP-890, KIP-915).
 
 A key begins with its kind and a value with its version, two bytes each. The log is compacted by key: the last value
-counts, and no value is a tombstone. Version 1 of the value is flexible; its tagged fields are KIP-890's.
+counts, and no value is a tombstone. Version 1 of the value is flexible; its tagged fields are KIP-890's, and the last
+epoch (tag 4, KAFKA-20357), which Apache Kafka writes after 4.4. Tag 3 is KIP-939's, and not used here.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ class TransactionValue(CoordinatorValue):
     transaction_last_update_timestamp_ms: int = 0
     transaction_start_timestamp_ms: int = 0
     client_transaction_version: int = 0
+    last_producer_epoch: int = -1
 
     WRITTEN: ClassVar[int] = 1
     VERSIONS: ClassVar[tuple[int, int]] = (0, 1)
@@ -63,6 +65,7 @@ class TransactionValue(CoordinatorValue):
         Field("transaction_last_update_timestamp_ms", "int64", (0, 1)),
         Field("transaction_start_timestamp_ms", "int64", (0, 1)),
         Field("client_transaction_version", "int16", (1, 1), tag=2, tagged=(1, 1)),
+        Field("last_producer_epoch", "int16", (1, 1), tag=4, tagged=(1, 1)),
     )
 
 

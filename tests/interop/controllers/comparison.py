@@ -128,6 +128,13 @@ def _min_isr_of(step: Asked, side: Side) -> Resource | None:
     return None
 
 
+def _names_a_bound(theirs: Answer, ours: Answer) -> bool:
+    """4.3.1 says which property bounds a group's configuration; 4.4.0 and ours say the bounds."""
+    there, here = str(theirs["message"]), str(ours["message"])
+    name, must, _ = here.partition(" must be ")
+    return bool(must) and there.startswith(f"{name} must be ") and there.rpartition(" ")[2].startswith("group.")
+
+
 def _covers(explained: Explained, differing: frozenset[str]) -> bool:
     # Where there are other replicas there are other directories.
     return differing <= explained.fields | ({"directories"} if "replicas" in explained.fields else set())
@@ -257,7 +264,7 @@ class Comparison:
             for name in theirs.keys() | ours.keys()
             if theirs.get(name) != ours.get(name) and name.rpartition("-")[0] not in self.apart
         )
-        if not differing:
+        if not differing or (differing == ["message"] and _names_a_bound(theirs, ours)):
             return
         rule = None
         if isinstance(step, Reassign) or hasattr(step, "topic"):

@@ -1,8 +1,10 @@
-// What Apache Kafka writes into its transaction log of a transaction whose epochs have run out: the two other ids.
-// Run as a source file; it prints "previous next".
+// What Apache Kafka writes into its transaction log of a transaction whose epochs have run out: the two other ids,
+// and the last epoch if the format has it. Run as a source file; it prints "previous next epoch".
 
 import java.nio.ByteBuffer;
 import java.util.HashSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.coordinator.transaction.TransactionLog;
 import org.apache.kafka.coordinator.transaction.TransactionState;
@@ -20,6 +22,8 @@ class TransactionLogJudge {
         ByteBuffer written = ByteBuffer.wrap(TransactionLog.valueToBytes(metadata, TransactionVersion.TV_2));
         short version = written.getShort();
         TransactionLogValue value = new TransactionLogValue(new ByteBufferAccessor(written), version);
-        System.out.println(value.previousProducerId() + " " + value.nextProducerId());
+        Matcher last = Pattern.compile("lastProducerEpoch=(-?[0-9]+)").matcher(value.toString());
+        String epoch = last.find() ? last.group(1) : "none";
+        System.out.println(value.previousProducerId() + " " + value.nextProducerId() + " " + epoch);
     }
 }

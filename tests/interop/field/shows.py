@@ -139,5 +139,6 @@ SHOWS: Mapping[str, Show] = {
         transactional.resigns_over_a_large_request
     ),
     "test_a_failover_keeps_the_producer_ids_of_an_overflow": transactional.writes_no_other_producer_ids,
+    "test_a_failover_keeps_the_epoch_of_a_producer_that_has_no_answer": transactional.writes_no_last_epoch,
 }
 """By the test in tests/field."""

@@ -15,6 +15,7 @@ from tanist.client.errors import Meaning, error_in
 from tanist.client.requests import Ask
 from tanist.client.sequences import new_producer_id
 from tanist.client.transactions import Transactions
+from tanist.coordinator.transactions.state import MAX_EPOCH
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
 from tanist.wire.messages.delete_records_request import (
@@ -174,6 +175,15 @@ def resigns_over_a_large_request(node: FieldNode) -> bool:
 
 
 def writes_no_other_producer_ids(_: FieldNode) -> bool:
+    return _written()[:2] != ["5", "9"]
+
+
+def writes_no_last_epoch(_: FieldNode) -> bool:
+    return _written()[2] != str(MAX_EPOCH - 1)
+
+
+def _written() -> list[str]:
+    """What `JUDGE` reads back."""
     command = ["java", *apache.TOOL_FLAGS, "-cp", f"{apache.jars()}/*", str(JUDGE), "5", "9"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    return done.stdout.split() != ["5", "9"]
+    return done.stdout.split()

@@ -16,7 +16,7 @@ EXHAUSTED_SLOWLY = {
     "two-outside": 44_808,
     "quorum-old-epoch": 56_098,
     "quorum-voter-changes": 30_939,
-    "transactions": 208_358,
+    "transactions": 204_994,
     "transactions-answers": 56_620,
     "transactions-old": 79_114,
 }

@@ -55,6 +55,7 @@ class TransactionCoordinator:
             max_timeout_ms=config.transaction_max_timeout_ms,
             id_expiration_ms=config.transactional_id_expiration_ms,
             two_phase_commit=config.transaction_two_phase_commit_enable,
+            first_epoch=config.transactional_first_epoch,
         )
         runtime = self._runtime = CoordinatorRuntime(
             components,

@@ -65,19 +65,21 @@ def validate_group_configs(configs: Mapping[str, str | None], static: Mapping[st
         return complaint
     for name, text in values.items():
         kind, _, rest = name.partition(".")
-        bounds = {bound: f"group.{kind}.{bound}.{rest.removeprefix('num.')}" for bound in ("min", "max")}
-        for bound, limit_name in bounds.items():
-            if limit_name not in BROKER_SETTINGS:
-                continue
-            limit = int(static_text(static, limit_name) or 0)
-            if bound == "min" and int(text) < limit:
-                return f"{name} must be greater than or equal to {limit_name}"
-            if bound == "max" and int(text) > limit:
-                return f"{name} must be less than or equal to {limit_name}"
+        least, most = (_bound(f"group.{kind}.{bound}.{rest.removeprefix('num.')}", static) for bound in ("min", "max"))
+        if (least is None or int(text) >= least) and (most is None or int(text) <= most):
+            continue
+        if least is None or most is None:
+            kept = f"greater than or equal to {least}" if most is None else f"less than or equal to {most}"
+            return f"{name} must be {kept}"
+        return f"{name} must be in the range {least} to {most} inclusive."
     timeout, interval = (_in_group(name, values) for name in ("consumer.session.timeout.ms", _HEARTBEAT))
     if {_HEARTBEAT, "consumer.session.timeout.ms"} & values.keys() and timeout <= interval:
         return f"consumer.session.timeout.ms must be greater than {_HEARTBEAT}"
     return None
+
+
+def _bound(limit_name: str, static: Mapping[str, str]) -> int | None:
+    return int(static_text(static, limit_name) or 0) if limit_name in BROKER_SETTINGS else None
 
 
 _HEARTBEAT = "consumer.heartbeat.interval.ms"

@@ -10,6 +10,7 @@ from tanist.coordinator.transactions.state import (
     COMPLETED,
     MAX_EPOCH,
     NO_PRODUCER_EPOCH,
+    ONGOING,
     PREPARED,
     TransactionValues,
 )
@@ -32,11 +33,13 @@ def _end_with_bump_error(values: TransactionValues, producer: tuple[int, int]) -
         return ErrorCode.CONCURRENT_TRANSACTIONS, False
     producer_id, epoch = producer
     overflowed = values.previous_producer_id == producer_id and epoch == MAX_EPOCH - 1 and values.producer_epoch == 0
-    retried = values.producer_epoch == epoch + 1 or overflowed
+    # The last epoch comes with the next producer id if it is the client's end, and fences if without (KAFKA-20090).
+    bumped = values.producer_epoch == epoch + 1 and (values.producer_epoch < MAX_EPOCH or values.next_producer_id >= 0)
+    retried = bumped or overflowed
     if values.producer_id != producer_id and not overflowed:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING, retried
     if values.state in PREPARED:
-        valid = values.producer_epoch == epoch + 1
+        valid = bumped
     elif values.state in COMPLETED:
         valid = retried or values.producer_epoch == epoch
     else:
@@ -54,8 +57,13 @@ def partitions_error(values: TransactionValues | None, producer: tuple[int, int]
 
 
 def may_initialize_again(values: TransactionValues, producer: tuple[int, int]) -> bool:
-    """Whether a producer may go on with this id: it is the present one, or the one before a rotation (KIP-360)."""
+    """Whether a producer may go on with this id: it is the present one, or the one before a rotation (KIP-360).
+
+    A transaction is ended by its own epoch only: a request of an earlier one is late.
+    """
     producer_id, epoch = producer
+    if values.state is ONGOING and epoch != values.producer_epoch:
+        return False
     return (
         values.producer_epoch == NO_PRODUCER_EPOCH
         or producer_id == values.producer_id

@@ -56,7 +56,7 @@ class TransactionValues:
     producer_id: int
     producer_epoch: int = NO_PRODUCER_EPOCH
     last_epoch: int = NO_PRODUCER_EPOCH
-    """The epoch before the last bump; not in the log."""
+    """The epoch before the last bump: of a client that may not have the answer yet."""
     previous_producer_id: int = NO_PRODUCER_ID
     next_producer_id: int = NO_PRODUCER_ID
     """The producer id that the completion changes to, when the epochs of this one are used up."""
@@ -99,6 +99,11 @@ class TransactionValues:
             partitions=frozenset(),
             start_ms=-1,
         )
+
+    def repeated(self, timeout_ms: int, wall_ms: int) -> TransactionValues:
+        """EMPTY, for a producer that initializes again because it has no answer, and may have to once more."""
+        again = self.next_epoch(timeout_ms, wall_ms, epoch=self.producer_epoch, last_epoch=self.last_epoch)
+        return replace(again, previous_producer_id=self.previous_producer_id)
 
     def rotated(self, producer_id: int, timeout_ms: int, wall_ms: int, *, last_epoch: int) -> TransactionValues:
         """EMPTY, with a new producer id and epoch 0: the epochs of the old one are used up."""
@@ -199,6 +204,7 @@ def record_of(
         transaction_last_update_timestamp_ms=values.update_ms,
         transaction_start_timestamp_ms=values.start_ms,
         client_transaction_version=values.client_version,
+        last_producer_epoch=values.last_epoch,
     )
 
 
@@ -211,6 +217,7 @@ def values_of(record: TransactionValue) -> TransactionValues:
     return TransactionValues(
         producer_id=record.producer_id,
         producer_epoch=record.producer_epoch,
+        last_epoch=record.last_producer_epoch,
         previous_producer_id=record.previous_producer_id,
         next_producer_id=record.next_producer_id,
         timeout_ms=record.transaction_timeout_ms,

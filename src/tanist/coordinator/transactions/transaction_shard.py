@@ -59,6 +59,8 @@ class TransactionSettings:
     id_expiration_ms: int = 604_800_000
     two_phase_commit: bool = False
     """Whether producers may ask for it."""
+    first_epoch: int = 0
+    """Of a new id's first producer; simulations begin where epochs run out."""
 
 
 @dataclass(slots=True)
@@ -269,17 +271,12 @@ class TransactionShard:
         if values.epoch_exhausted and expected_epoch in (None, values.producer_epoch):
             last_epoch = NO_PRODUCER_EPOCH if expected is None else values.producer_epoch
             after = values.rotated(new_producer_id, timeout_ms, wall_ms, last_epoch=last_epoch)
-        elif expected_epoch is None:
-            after = values.next_epoch(
-                timeout_ms, wall_ms, epoch=values.producer_epoch + 1, last_epoch=NO_PRODUCER_EPOCH
-            )
-        elif values.producer_epoch in (NO_PRODUCER_EPOCH, expected_epoch):
-            after = values.next_epoch(
-                timeout_ms, wall_ms, epoch=values.producer_epoch + 1, last_epoch=values.producer_epoch
-            )
+        elif expected_epoch is None or values.producer_epoch in (NO_PRODUCER_EPOCH, expected_epoch):
+            epoch = values.producer_epoch + 1 if transaction.stored else self._settings.first_epoch
+            last_epoch = NO_PRODUCER_EPOCH if expected_epoch is None else values.producer_epoch
+            after = values.next_epoch(timeout_ms, wall_ms, epoch=epoch, last_epoch=last_epoch)
         elif expected_epoch == values.last_epoch:
-            # A retry of a request whose answer was lost: the same epoch again.
-            after = values.next_epoch(timeout_ms, wall_ms, epoch=values.producer_epoch, last_epoch=values.last_epoch)
+            after = values.repeated(timeout_ms, wall_ms)
         else:
             return _producer_refused(ticket, ErrorCode.PRODUCER_FENCED)
         answer = ProducerAnswer(0, after.producer_id, after.producer_epoch)

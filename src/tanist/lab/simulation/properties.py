@@ -44,6 +44,9 @@ MEANINGS: dict[str, str] = {
     "and the answer, for as long as its use demands, and by no other",
     "S32": "nothing of a connection is heard before the time is over that its client was given, and it is heard again "
     "then",
+    "S33": "a reassignment that leaves fewer replicas ends when all of them are in sync",
+    "S34": "an election is reported as unclean if it was, and only then",
+    "S35": "no follower leaves an ISR, and no broker's session ends, without having been late, down or cut off",
     "U1": "an unclean election happens only where the recovery strategy in force allows it",
     "U2": "an unclean election chooses the longest log, by (last leader epoch, end), among those who must be asked",
     "U3": "an answer from before a restart counts for nothing",
@@ -73,6 +76,7 @@ MEANINGS: dict[str, str] = {
     "X8": "on each replica, producers and aborted transactions are those of a scan of its log",
     "X9": "when the faults are over, every exactly-once application commits again",
     "X11": "when another member of a group has a partition, an earlier generation commits no offset of it",
+    "X12": "a write of a transaction is refused with an error of Produce only, and never for its sequence",
     "X10": "a reader of committed records gets each of them once, and nothing else",
     "L1": "when the faults are over, every node comes up",
     "L2": "every node comes to have all committed metadata",

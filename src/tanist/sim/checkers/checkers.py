@@ -13,6 +13,7 @@ from tanist.events.event import Event as NodeEvent
 from tanist.events.metadata import UncleanElection
 from tanist.events.replication import RecordsRefused
 from tanist.events.storage import LogDirectoryFailed, RecordsCut
+from tanist.sim.checkers.causes import CauseChecks
 from tanist.sim.checkers.directories import DirectoryChecks
 from tanist.sim.checkers.replicas import ReplicaChecks
 from tanist.sim.checkers.violation import Violation
@@ -51,6 +52,7 @@ class Checkers(Watcher):
         """The host that has sent it, and the file."""
         world.network.on_torn = self._sent_torn
         world.watchers.append(self)
+        CauseChecks(world, self.metadata.image)
         history.on_sent = self._sent
         history.on_acknowledged = self._acknowledged
         history.on_read = self._read

@@ -12,7 +12,7 @@ that offset. So a failover needs no look of its own, and a coordinator that has 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -91,8 +91,8 @@ def _members(value: GroupMetadataValue | None) -> str:
 
 
 def state_of_transactions(shard: TransactionShard) -> State:
-    """The values of each transactional id, but for the one that is not in the log."""
-    return {each: replace(values, last_epoch=-1) for each, values in shard.described()}
+    """The values of each transactional id."""
+    return dict(shard.described())
 
 
 def state_of_shares(shard: ShareStateShard) -> State:

@@ -1,8 +1,9 @@
-"""Transactions: what is committed against what each application must have committed (X1-X11).
+"""Transactions: what is committed against what each application must have committed (X1-X12).
 
 While the run goes on:
 
     X4  when a client has a new epoch of a transactional id, no transaction of an older epoch is committed any more
+    X12 a write is refused with an error of Produce only, its sequence never, and without faults not before its time
     X11 when another member of a group has a partition, an earlier generation commits no offset of it (KIP-447)
     X5  a partition's last stable offset never goes back, and is never above the high watermark
 
@@ -56,11 +57,31 @@ from tanist.sim.workload.membership import Assignments
 from tanist.sim.workload.transactional import Attempt
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.batch import BatchHeader, decode_batch, iterate_batches
+from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import OffsetCommitKey, OffsetCommitValue, decode_group_record
 from tanist.wire.ids import TopicIdPartition
 from tanist.wire.internal_topics import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from tanist.wire.transaction_records import TransactionKey, TransactionValue, decode_transaction_record
 
+_OF_COORDINATORS = frozenset(
+    (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NETWORK_EXCEPTION,
+    )
+)
+_OF_TROUBLE = frozenset(
+    (
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.PRODUCER_FENCED,
+    )
+)
+"""Other producers, or faults."""
+_PATIENCE_US = 98_000
+"""For so long a broker waits for the transaction before: `add.partitions.to.txn.retry.backoff.max.ms`, rounded."""
 _UNDER_WAY = frozenset((ONGOING, PREPARE_COMMIT, PREPARE_ABORT))
 
 
@@ -82,13 +103,17 @@ class Scan:
 class TransactionChecks(Watcher):
     """The `TransactionWitness` of a run's clients, and a `Watcher` of its world."""
 
-    def __init__(self, world: World, replicas: ReplicaChecks) -> None:
+    def __init__(self, world: World, replicas: ReplicaChecks, *, calm: bool = False) -> None:
+        """`calm`: there are no faults."""
         self._world = world
+        self._calm = calm
         self._replicas = replicas
         self._stable: dict[tuple[TopicIdPartition, int, int], int] = {}
         """By partition, the number of unclean elections, and with trimmed logs the leader epoch."""
         self._epochs: dict[str, tuple[int, int]] = {}
         """The newest epoch that a client has of each transactional id."""
+        self._producer_ids: dict[str, list[int]] = {}
+        """Of each transactional id, in the order of its log; brokers have blocks of them, so they may go down."""
         self._retired: dict[str, set[int]] = {}
         """Producer ids that a transactional id has had before."""
         self._read: dict[TopicIdPartition, int] = {}
@@ -120,15 +145,29 @@ class TransactionChecks(Watcher):
 
     def initialized(self, transactional_id: str, producer: tuple[int, int]) -> None:
         self._world.counts["transactions: producers initialized"] += 1
-        before = self._epochs.get(transactional_id)
-        if before is not None and before[0] != producer[0]:
-            self._retired.setdefault(transactional_id, set()).add(min(before[0], producer[0]))
-        # A client that was paused hears late of an epoch that is over by then. Producer ids only go up.
-        self._epochs[transactional_id] = producer if before is None else max(before, producer)
+        known = self._producer_ids.setdefault(transactional_id, [])
+        if producer[0] not in known:
+            known.append(producer[0])
+
+        def age(one: tuple[int, int]) -> tuple[int, int]:
+            return known.index(one[0]), one[1]
+
+        # A client that was paused hears late of an epoch that is over by then.
+        older, newest = sorted((self._epochs.get(transactional_id, producer), producer), key=age)
+        if older[0] != newest[0]:
+            self._retired.setdefault(transactional_id, set()).add(older[0])
+        self._epochs[transactional_id] = newest
 
     def ended(self, attempt: Attempt, *, committed: bool) -> None:
         self._world.counts[f"transactions: {'committed' if committed else 'aborted'}"] += 1
         (self.committed if committed else self.aborted).append(attempt)
+
+    def refused(self, client: str, where: tuple[str, int], error: int, waited_us: int) -> None:
+        out_of_order = error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not self.has_lost
+        too_early = error == ErrorCode.CONCURRENT_TRANSACTIONS and waited_us < _PATIENCE_US
+        calm = self._calm and (too_early or error in _OF_TROUBLE)
+        if error in _OF_COORDINATORS or out_of_order or calm:
+            self._fail("X12", f"{client}'s batch of {where[0]}-{where[1]} is refused with error {error}")
 
     # -- the world
 
@@ -165,6 +204,9 @@ class TransactionChecks(Watcher):
             return
         self._read[key] = high_watermark
         for transactional_id, values in _states(hosted.log, at, high_watermark):
+            known = self._producer_ids.setdefault(transactional_id, [])
+            if values is not None and values.producer_id not in known:
+                known.append(values.producer_id)
             if values is None or values.state is not PREPARE_COMMIT:
                 continue
             newest = self._epochs.get(transactional_id)

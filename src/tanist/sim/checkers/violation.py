@@ -28,7 +28,7 @@ Said: TypeAlias = Sequence[object]
 
 
 class Violation(Exception):
-    """A property does not hold. `property_id` is its name in the specification (S1-S32, L1-L17), or `CRASH`.
+    """A property does not hold. `property_id` is its name in the specification (S1-S35, L1-L17), or `CRASH`.
 
     `said` are the parts of its message: texts, and values that are rendered here, and only here.
     """

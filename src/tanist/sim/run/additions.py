@@ -61,6 +61,9 @@ _ROLLS_MS = ("400", "1500")
 _RAISED_SHARE = 0.25
 _INQUIRERS_SHARE = 0.25
 
+_LAST_EPOCHS_SHARE = 0.15
+LAST_EPOCH = 2**15 - 2
+
 _OLD_EVENTS_SHARE = 0.10
 OLD_EVENTS_MS = 2 * 24 * 3_600_000
 """More than `producer.id.expiration.ms`, less than `retention.ms`, by their defaults."""
@@ -120,6 +123,13 @@ def directory_moves(seed: int, config: ChaosConfig, records: int) -> dict[str, A
 def event_age_ms(seed: int) -> int:
     """How old the events are that producers write: of most seeds they are new."""
     return OLD_EVENTS_MS if stream(seed, "old events").random() < _OLD_EVENTS_SHARE else 0
+
+
+def last_epochs(seed: int, *, always: bool = False) -> dict[str, str]:
+    """Properties by which the epochs of transactional producers soon run out."""
+    if not always and stream(seed, "last epochs/drawn").random() >= _LAST_EPOCHS_SHARE:
+        return {}
+    return {"tanist.transactional.first.epoch": str(LAST_EPOCH - stream(seed, "last epochs").randint(0, 12))}
 
 
 def has_inquirers(seed: int) -> bool:

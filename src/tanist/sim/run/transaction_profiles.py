@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tanist.faults import in_drawing_order
 from tanist.sim.run import coordinator_profiles
-from tanist.sim.run.additions import clocks_off, has_inquirers, trimming
+from tanist.sim.run.additions import clocks_off, has_inquirers, last_epochs, trimming
 from tanist.sim.run.config import (
     BOTH,
     BUMPING,
@@ -77,6 +77,7 @@ def _without_losses(seed: int) -> ChaosConfig:
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(rng.choice((200, 1_000))),
             "log.flush.interval.messages": rng.choice(("1", "9223372036854775807")),
             "log.segment.bytes": str(rng.choice((1_048_576, 1_073_741_824))),
+            **last_epochs(seed),
         },
     )
 

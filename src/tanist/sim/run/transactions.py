@@ -51,7 +51,7 @@ class Transactions:
         self._settings = settings = run.config.transactions
         self.world = run.world
         replicas = run.checkers.replicas
-        self.checks = TransactionChecks(self.world, replicas)
+        self.checks = TransactionChecks(self.world, replicas, calm=not (run.config.kinds or run.config.all_operations))
         CoordinatorChecks(self.world)
         # The checkers of produces know the batches of their own producers; here others write.
         replicas.leaders.on_committed = replicas.elections.on_given_up = _of_no_producer

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Protocol
 
-from tanist.client.errors import Meaning
+from tanist.client.errors import Meaning, error_in
 from tanist.client.offsets import offsets_in
 from tanist.client.requests import Ask, Leader
 from tanist.client.transactions import Transactions
@@ -50,6 +50,9 @@ class TransactionWitness(Protocol):
 
     def ended(self, attempt: Attempt, *, committed: bool) -> None:
         """A client has heard that its transaction is committed, or aborted."""
+
+    def refused(self, client: str, where: tuple[str, int], error: int, waited_us: int) -> None:
+        """A batch of a transaction was not written; the answer took so long."""
 
 
 @dataclass(slots=True, eq=False)
@@ -144,11 +147,11 @@ class TransactionalClient(SimClient):
 
     def _carry_out(self, asked: Ask | None, done: Callable[[Any, Meaning], None]) -> None:
         """Ask until there is an answer that is not a plain "later"; `done` gets it. None: nothing is to be asked."""
-        tries = 0
+        tries = sent_us = 0
 
         def ask() -> None:
-            nonlocal tries
-            tries += 1
+            nonlocal tries, sent_us
+            tries, sent_us = tries + 1, self.now_us
             if tries > _TRIES_MAX:
                 self._start_again()
             elif asked is None:
@@ -159,6 +162,9 @@ class TransactionalClient(SimClient):
         def handle_response(response: Any) -> None:
             meaning = self.transactions.handle_response(response)
             is_batch = asked is not None and isinstance(asked.to, Leader)
+            if asked is not None and isinstance(asked.to, Leader) and response is not None and error_in(response):
+                where = (asked.to.topic, asked.to.partition)
+                self._witness.refused(self.name, where, error_in(response), self.now_us - sent_us)
             if asked is not None and is_batch and meaning is not Meaning.DONE and self.rng.random() < _GIVES_UP_SHARE:
                 self._give_up(asked)
             elif meaning.is_retriable:

@@ -116,6 +116,8 @@ tanist.new.logs.turn.max int 64 read-only low >=1 internal
     Logs of new replicas that a turn makes.
 tanist.private.requests.enable boolean true read-only low internal
     Serve other nodes the requests that Apache Kafka does not have; false: be asked as Apache's brokers are.
+tanist.transactional.first.epoch int 0 read-only low >=0 internal
+    Epoch of the first producer of a transactional id; 32766 is the last one.
 tanist.unclean.recovery.grace.ms long 5000 read-only medium >=0
     How long an Aggressive recovery waits for replicas that are not there before it does without them.
 unclean.leader.election.enable boolean false cluster-wide high

@@ -420,7 +420,7 @@ class TransactionModel:
         step.clients = [client._replace(waits=False) for client in step.clients]
         shard = TransactionShard(_SETTINGS, before.epoch + 1)
         if values is not None:
-            shard.transactions[ID] = Transaction(replace(values, last_epoch=-1))
+            shard.transactions[ID] = Transaction(values)
         self._carry_out(step, shard, shard.loaded(0))
 
     # -- properties
