@@ -11,10 +11,11 @@ import pytest
 from tanist.controller.image.partition_state import PartitionState
 from tanist.events.metadata import LeaderElected, SessionExpired
 from tanist.events.replication import BecameLeader, IsrChanged, IsrProposed
+from tanist.quorum.voters import Voter, VoterSet
 from tanist.sim.checkers.causes import CauseChecks
 from tanist.sim.checkers.transactions import TransactionChecks
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import LifeBegan, PartitionStateCommitted, Thawed
+from tanist.sim.events import LifeBegan, PartitionStateCommitted, Thawed, VotersCommitted
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.wire.errors import ErrorCode
 
@@ -186,6 +187,10 @@ def test_who_would_be_late_at_once_does_not_join_under_min_isr(
         rig.turn(1, proposal)
 
 
+def voter(node_id: int) -> Voter:
+    return Voter(node_id, UUID(int=node_id), "localhost", 9093)
+
+
 EXPIRED = SessionExpired(2, 5)
 
 
@@ -197,7 +202,9 @@ def test_a_session_ends_without_a_cause() -> None:
         rig.turn(11, EXPIRED)
 
 
-@pytest.mark.parametrize("cause", ["down", "frozen", "thawed", "restarted", "unregistered", "cut off", "slow"])
+@pytest.mark.parametrize(
+    "cause", ["down", "frozen", "thawed", "restarted", "unregistered", "removed", "cut off", "slow"]
+)
 def test_a_session_ends_with_a_cause(cause: str) -> None:
     rig = Rig()
     rig.passes(LONG_AFTER_MS)
@@ -215,6 +222,10 @@ def test_a_session_ends_with_a_cause(cause: str) -> None:
             rig.passes(SESSION_MS)
         case "unregistered":
             broker.node.lifecycle.broker_epoch = -1
+        case "removed":
+            for voters in ((2, 11), (11,)):
+                rig.checks.happened(VotersCommitted(VoterSet(map(voter, voters))))
+            rig.passes(SESSION_MS)
         case "cut off":
             rig.troubled.add("node11")
         case "slow":

@@ -303,6 +303,7 @@ def test_what_only_simulations_and_tests_set_is_not_described() -> None:
         "tanist.new.logs.pause.ms",
         "tanist.new.logs.turn.max",
         "tanist.private.requests.enable",
+        "tanist.transactional.first.epoch",
     }
 
 

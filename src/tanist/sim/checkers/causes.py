@@ -17,7 +17,15 @@ from tanist.events.metadata import LeaderElected, SessionExpired
 from tanist.events.replication import BecameLeader, IsrChanged, IsrProposed, SucceededItself
 from tanist.replica.leader import LeaderState
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import Event, ExceptionPlanted, LifeBegan, PartitionStateCommitted, Place, Thawed
+from tanist.sim.events import (
+    Event,
+    ExceptionPlanted,
+    LifeBegan,
+    PartitionStateCommitted,
+    Place,
+    Thawed,
+    VotersCommitted,
+)
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import Host, Watcher, World
 
@@ -39,7 +47,10 @@ class CauseChecks(Watcher):
         self._led_since_us: dict[tuple[int, str], int] = {}
         """(node, partition) -> when its newest leader epoch began there."""
         self._disturbed_us: dict[int, int] = {}
-        """When a node last began its life, continued, or was given an exception."""
+        """When a node last began its life, continued, was given an exception, or was no voter any more: a leader that
+        was removed hears of the next one after an election timeout.
+        """
+        self._voters: frozenset[int] = frozenset()
         self._shrunk: list[str] = []
         """Partitions whose ISR has shrunk in this turn."""
         world.watchers.append(self)
@@ -49,6 +60,9 @@ class CauseChecks(Watcher):
     def happened(self, event: Event) -> None:
         if isinstance(event, LifeBegan | Thawed | ExceptionPlanted):
             self._disturbed_us[event.node_id] = self._world.now_us
+        elif isinstance(event, VotersCommitted):
+            left, self._voters = self._voters - set(event.voters.ids), frozenset(event.voters.ids)
+            self._disturbed_us |= dict.fromkeys(left, self._world.now_us)
         elif isinstance(event, PartitionStateCommitted) and event.before is not None:
             self._check_change(event.partition_name, event.before, event.after)
 
