@@ -46,7 +46,7 @@ class Rig:
         )
         self.log = SimpleNamespace(log_end_offset=10, failed=None)
         hosted = SimpleNamespace(topic="events", index=0, leader=self.leader, log=self.log, stale=False)
-        self.hosts: dict[int, Any] = {each: self._host(each) for each in (1, 2, 3, 11)}
+        self.hosts: dict[int, Any] = {each: self._host(each) for each in (1, 2, 3, 11, 12, 13)}
         self.hosts[1].node.replicas = [hosted]
         self.world = SimpleNamespace(now_us=0, watchers=[], hosts=self.hosts, network=network)
         self.directories_online = True
@@ -58,7 +58,13 @@ class Rig:
     def _host(node_id: int) -> Any:
         node = SimpleNamespace(lifecycle=SimpleNamespace(broker_epoch=5), replicas=[])
         return SimpleNamespace(
-            node_id=node_id, name=f"node{node_id}", up=True, frozen=False, properties=SETTINGS, node=node
+            node_id=node_id,
+            name=f"node{node_id}",
+            up=True,
+            frozen=False,
+            votes=node_id > 10,
+            properties=SETTINGS,
+            node=node,
         )
 
     def follower(self, broker_id: int, end: int, caught_up_ms: int) -> None:
@@ -146,6 +152,14 @@ def test_an_election_is_reported_as_what_it_was(was: bool, reported: bool) -> No
             rig.turn(11, event)
 
 
+def test_an_eligible_replica_that_follows_a_recovering_leader_is_elected_cleanly() -> None:
+    rig = Rig()
+    before = state((1, 2), (), elr=(1,), leader_epoch=1, recovering=True)
+    rig.committed(before, state((1, 2), (1,), leader=1, leader_epoch=2, recovering=True))
+    with pytest.raises(Violation, match="S34"):
+        rig.turn(11, LeaderElected(NAME, 1, 2, -1, from_elr=True, unclean=True))
+
+
 # -- S35
 
 
@@ -203,7 +217,7 @@ def test_a_session_ends_without_a_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    "cause", ["down", "frozen", "thawed", "restarted", "unregistered", "removed", "cut off", "slow"]
+    "cause", ["down", "frozen", "thawed", "restarted", "unregistered", "removed", "cut off", "slow", "no quorum"]
 )
 def test_a_session_ends_with_a_cause(cause: str) -> None:
     rig = Rig()
@@ -230,6 +244,8 @@ def test_a_session_ends_with_a_cause(cause: str) -> None:
             rig.troubled.add("node11")
         case "slow":
             rig.slow_links["node2", "node11"] = 1
+        case "no quorum":
+            rig.hosts[12].up, rig.hosts[13].frozen = False, True
     rig.turn(11, EXPIRED)
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tanist.controller.configs.catalogue import BROKER_SETTINGS
 from tanist.controller.configs.definitions import ConfigType
+from tests.interop.apache import PIN
 from tests.interop.configs.side import KINDS, Verdict
 from tests.interop.configs.sweep import LOGGER, Difference, is_ours
 
@@ -23,6 +24,8 @@ class Row(NamedTuple):
     what: str
     why: str
     holds: Callable[[Difference], bool]
+    before_4_4: bool = False
+    """Apache Kafka has come to say the same in 4.4."""
 
 
 def _failed(difference: Difference) -> bool:
@@ -33,6 +36,12 @@ def _names_a_class(difference: Difference) -> bool:
     setting = BROKER_SETTINGS.get(difference.name)
     named = setting is not None and (setting.type is ConfigType.CLASS or setting.name == "metric.reporters")
     return named and isinstance(difference.theirs, Verdict)
+
+
+def _names_a_bound(difference: Difference) -> bool:
+    theirs, ours = (each.message or "" if isinstance(each, Verdict) else "" for each in difference[3:])
+    must = f"{difference.name} must be "
+    return ours.startswith(must) and theirs.startswith(must) and theirs.rpartition(" ")[2].startswith("group.")
 
 
 ROWS = (
@@ -78,9 +87,26 @@ ROWS = (
             difference.name == "log.cleaner.io.max.bytes.per.second" and isinstance(difference.theirs, Verdict)
         ),
     ),
+    Row(
+        "4.3.1: a group's value out of bounds",
+        "Ours says the bounds, as 4.4.0 does. 4.3.1 names the property that has one.",
+        _names_a_bound,
+        before_4_4=True,
+    ),
+    Row(
+        "4.3.1: a broker's list with a word twice is refused",
+        "As by 4.4.0.",
+        lambda difference: "must not be duplicated" in str(difference.ours),
+        before_4_4=True,
+    ),
 )
+
+
+def needed() -> set[str]:
+    """The rows that this Apache Kafka needs."""
+    return {row.what for row in ROWS if PIN.metadata_version < 33 or not row.before_4_4}
 
 
 def row_of(difference: Difference) -> Row | None:
     """The row that explains a difference."""
-    return next((row for row in ROWS if row.holds(difference)), None)
+    return next((row for row in ROWS if row.what in needed() and row.holds(difference)), None)

@@ -101,9 +101,12 @@ class ConfigKey:
     has_effect: bool = True
     """Whether it has an effect here."""
 
+    is_dynamic_only: bool = False
+    """A broker's property that Kafka does not read from its file."""
+
     @property
-    def is_dynamic_only(self) -> bool:
-        """A broker's property that Kafka does not read from its file, nor describe while it is not set."""
+    def is_public_once_set(self) -> bool:
+        """A broker's property that Kafka does not describe while it is not set."""
         return self.internal and self.update is not Update.READ_ONLY
 
     @property

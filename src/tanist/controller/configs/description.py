@@ -123,7 +123,7 @@ def _is_public(name: str) -> bool:
 def _is_public_once_set(name: str) -> bool:
     """An unknown name, or one that Kafka has as dynamic only (the rates of throttled replicas)."""
     setting = BROKER_SETTINGS.get(name)
-    return setting is None or setting.is_dynamic_only
+    return setting is None or setting.is_public_once_set
 
 
 def _read_only(name: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from .catalogue import BROKER_SETTINGS, CLIENT_METRICS_SETTINGS, GROUP_SETTINGS, TOPIC_SETTINGS
 from .client_patterns import client_patterns
-from .definitions import ConfigKey, InvalidConfig, Update, split_list
+from .definitions import ConfigKey, EachOf, InvalidConfig, PlainList, Update, split_list
 from .settings import BROKER_RESOURCE, base_name, setting_of, static_text
 
 _SECURITY = frozenset(
@@ -133,7 +133,8 @@ def validate_broker_configs(configs: Mapping[str, str | None], *, cluster: bool)
         return (
             f"tanist reads these configs when a node starts; write them into its properties file: {_listed(at_start)}"
         )
-    complaint = _first_complaint(BROKER_SETTINGS, {base_name(name): value for name, value in _given(configs).items()})
+    values = {base_name(name): value for name, value in _given(configs).items()}
+    complaint = _twice(values) or _first_complaint(BROKER_SETTINGS, values)
     if complaint is not None:
         return complaint
     listeners = configs.get("listeners")
@@ -142,6 +143,16 @@ def validate_broker_configs(configs: Mapping[str, str | None], *, cluster: bool)
     single = [name for name in configs if _is_per_broker(name)] if cluster else []
     if single:
         return f"Cannot update these configs at default cluster level, broker id must be specified: {_listed(single)}"
+    return None
+
+
+def _twice(values: Mapping[str, str]) -> str | None:
+    """A list that has a word twice, as Apache Kafka refuses it since 4.4."""
+    for name, text in values.items():
+        setting = BROKER_SETTINGS.get(name)
+        words = split_list(text) if setting is not None and isinstance(setting.check, EachOf | PlainList) else ()
+        if len(set(words)) < len(words):
+            return f"Configuration '{name}' values must not be duplicated."
     return None
 
 

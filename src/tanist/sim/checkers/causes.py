@@ -97,7 +97,9 @@ class CauseChecks(Watcher):
             broker = self._image.brokers.get(after.leader)
             if broker is not None and not broker.has_online_directory(after.directory_of(after.leader)):
                 self._fail("S12", Place(name), f": {after.leader} was elected, and its directory is offline: ", after)
-            self._unclean.setdefault((name, after.leader_epoch), set()).add(after.recovering)
+            # A leader that is recovering may still be followed by one that was eligible.
+            unclean = after.recovering and after.leader not in {*before.isr, *before.elr}
+            self._unclean.setdefault((name, after.leader_epoch), set()).add(unclean)
         if after.reassigning or len(before.removing) <= len(before.adding):
             return
         staying = set(before.replicas) - set(before.removing)
@@ -150,7 +152,21 @@ class CauseChecks(Watcher):
         others = [each for each in world.hosts.values() if each is not broker]
         if disturbed or any(world.network.was_troubled(broker.name, each.name, since_us) for each in others):
             return
+        if not self._could_commit(controller, since_us):
+            return  # the answer to a heartbeat waits for the records that were written before it
         self._fail("S35", f"{controller.name}: the session of broker {broker_id} ends, which was there all the time")
+
+    def _could_commit(self, controller: Host, since_us: int) -> bool:
+        """Whether a majority of the voters was there all the time, and in touch with this one."""
+        hosts, network = self._world.hosts, self._world.network
+        voters = [hosts[each] for each in self._voters] or [each for each in hosts.values() if each.votes]
+        there = [
+            each
+            for each in voters
+            if each.up and not each.frozen and self._disturbed_us.get(each.node_id, 0) < since_us
+            if each is controller or not network.was_troubled(controller.name, each.name, since_us)
+        ]
+        return 2 * len(there) > len(voters)
 
     def _check_high_watermark(self, host: Host, hosted: HostedPartition) -> None:
         """L3: who has left the ISR holds nobody up any more."""

@@ -142,11 +142,11 @@ replica.fetch.min.bytes int 1 read-only high
     Bytes a leader gathers before it answers a follower.
 replica.fetch.response.max.bytes int 10485760 read-only medium >=0
     Bytes of a whole answer to a follower.
-follower.replication.throttled.rate long - cluster-wide medium >=0 internal
+follower.replication.throttled.rate long - cluster-wide medium >=0 internal dynamic-only
     Bytes a second that this broker may fetch for throttled replicas that are not in sync.
-replica.alter.log.dirs.io.max.bytes.per.second long - cluster-wide medium >=0 internal
+replica.alter.log.dirs.io.max.bytes.per.second long - cluster-wide medium >=0 internal dynamic-only
     Bytes a second that this broker may copy from one of its log directories to another.
-leader.replication.throttled.rate long - cluster-wide medium >=0 internal
+leader.replication.throttled.rate long - cluster-wide medium >=0 internal dynamic-only
     Bytes a second that this broker may send to throttled replicas that are not in sync.
 replica.fetch.wait.max.ms int 500 read-only high
     How long a leader waits for those bytes.

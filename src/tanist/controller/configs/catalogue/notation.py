@@ -8,7 +8,8 @@ A table is text: for each property a line of words, and below it, indented, its 
 The words are name, type, default (`-` for none, `""` for the empty text), on brokers how it may be changed
 (`read-only`, `per-broker`, `cluster-wide`), importance, and then, in any order: a check, `from:` with the broker
 properties it falls back to (each with the factor of its unit), `internal` (not described, but on brokers if it can be
-set dynamically, and is) and `no-effect` (a valid property of Kafka's that has no effect here).
+set dynamically, and is), `dynamic-only` (not read from a broker's file) and `no-effect` (a valid property of Kafka's
+that has no effect here).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from ..definitions import (
 
 NO_EFFECT_DOC = "A property of Apache Kafka's. It is kept and described, and has no effect in tanist"
 
+_FLAGS = frozenset(("internal", "dynamic-only", "no-effect"))
 _AT_LEAST = re.compile(r">=(-?\d+)")
 _BETWEEN = re.compile(r"(-?\d+(?:\.\d+)?)\.\.(-?\d+(?:\.\d+)?)")
 _BETWEEN_OR = re.compile(r"(-?\d+)\.\.(-?\d+)\|(-?\d+)")
@@ -56,7 +58,7 @@ def read(table: str, *, on_brokers: bool = False, because: str | None = None) ->
         name, kind, default = words[:3]
         update = Update(words[3]) if on_brokers else Update.CLUSTER_WIDE
         rest = words[4:] if on_brokers else words[3:]
-        flags = {word for word in rest[1:] if word in ("internal", "no-effect")}
+        flags = {word for word in rest[1:] if word in _FLAGS}
         fallbacks = [word.removeprefix("from:") for word in rest[1:] if word.startswith("from:")]
         checks = [word for word in rest[1:] if word not in flags and not word.startswith("from:")]
         has_effect = because is None and "no-effect" not in flags
@@ -75,6 +77,7 @@ def read(table: str, *, on_brokers: bool = False, because: str | None = None) ->
             "internal" in flags,
             Importance(rest[0]),
             has_effect,
+            "dynamic-only" in flags,
         )
     return settings
 
