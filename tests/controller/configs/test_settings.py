@@ -163,6 +163,7 @@ def test_tiered_storage_is_refused_because_there_is_none() -> None:
             "only per-listener using the listener prefix: [ssl.keystore.location]",
         ),
         ({"min.insync.replicas": "0"}, True, "Value must be at least 1"),
+        ({"listeners": "a, a"}, True, "Configuration 'listeners' values must not be duplicated."),
     ],
 )
 def test_refuses_dynamic_broker_configs(configs: dict[str, str], cluster: bool, words: str) -> None:

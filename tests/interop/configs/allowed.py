@@ -24,8 +24,8 @@ class Row(NamedTuple):
     what: str
     why: str
     holds: Callable[[Difference], bool]
-    before_4_4: bool = False
-    """Apache Kafka has come to say the same in 4.4."""
+    versions: tuple[str, ...] = ("4.3.1", "4.4.0")
+    """Of Apache Kafka."""
 
 
 def _failed(difference: Difference) -> bool:
@@ -62,7 +62,7 @@ ROWS = (
     ),
     Row(
         "An operation of IncrementalAlterConfigs that does not exist",
-        "INVALID_REQUEST, and for a logger INVALID_CONFIG. Apache answers UNKNOWN_SERVER_ERROR.",
+        "INVALID_REQUEST. Apache answers UNKNOWN_SERVER_ERROR, but in 4.4.0 for a logger.",
         lambda difference: difference.asked.startswith("unknown operation") and _failed(difference),
     ),
     Row(
@@ -91,20 +91,28 @@ ROWS = (
         "4.3.1: a group's value out of bounds",
         "Ours says the bounds, as 4.4.0 does. 4.3.1 names the property that has one.",
         _names_a_bound,
-        before_4_4=True,
+        ("4.3.1",),
     ),
     Row(
         "4.3.1: a broker's list with a word twice is refused",
         "As by 4.4.0.",
         lambda difference: "must not be duplicated" in str(difference.ours),
-        before_4_4=True,
+        ("4.3.1",),
+    ),
+    Row(
+        "4.4.0: APPEND and SUBTRACT on `streams.rack.aware.assignment.tags`",
+        "It is a list, as `group.streams.rack.aware.assignment.tags` is.",
+        lambda difference: (
+            difference.name == "streams.rack.aware.assignment.tags" and "not LIST" in str(difference.theirs)
+        ),
+        ("4.4.0",),
     ),
 )
 
 
 def needed() -> set[str]:
     """The rows that this Apache Kafka needs."""
-    return {row.what for row in ROWS if PIN.metadata_version < 33 or not row.before_4_4}
+    return {row.what for row in ROWS if PIN.version in row.versions}
 
 
 def row_of(difference: Difference) -> Row | None:

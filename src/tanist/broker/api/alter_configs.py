@@ -19,7 +19,7 @@ from tanist.broker.metadata.controller_channel import ControllerChannel
 from tanist.broker.metadata.tls_profiles import NodeProfiles
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
-from tanist.controller.alter_configs import Refusal, changes_of
+from tanist.controller.alter_configs import APPEND, DELETE, SET, SUBTRACT, Refusal, changes_of
 from tanist.controller.configs.relations import complaint, refusal_of
 from tanist.controller.configs.settings import BROKER_LOGGER_RESOURCE, BROKER_RESOURCE, CLUSTER, Levels
 from tanist.controller.configs.validation import validate_broker_configs
@@ -32,7 +32,7 @@ from tanist.wire.messages import incremental_alter_configs_response as increment
 
 _Key: TypeAlias = tuple[int, str]
 _Judge: TypeAlias = Callable[[Any], Refusal | None]
-_UNSUITED = {2: "APPEND", 3: "SUBTRACT"}
+_UNSUITED = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +112,10 @@ class AlterConfigs:
             message = f"Unexpected node id. Expected {self.context.node_id}, but received {name}"
             return Refusal(ErrorCode.INVALID_REQUEST, message)
         for config in resource.configs:
-            if config.config_operation in _UNSUITED:
-                operation = _UNSUITED[config.config_operation]
-                return Refusal(
-                    ErrorCode.INVALID_REQUEST, f"{operation} operation is not allowed for the BROKER_LOGGER resource"
-                )
+            if config.config_operation not in (SET, DELETE):
+                unsuited, number = _UNSUITED.get(config.config_operation), config.config_operation
+                operation = f"{unsuited} operation" if unsuited else f"Unknown operation type {number}"
+                return Refusal(ErrorCode.INVALID_REQUEST, f"{operation} is not allowed for the BROKER_LOGGER resource")
             return Refusal(ErrorCode.INVALID_CONFIG, f"Logger {config.name} does not exist!")
         return Refusal(ErrorCode.NONE, "")
 

@@ -72,6 +72,18 @@ def validate_group_configs(configs: Mapping[str, str | None], static: Mapping[st
             kept = f"greater than or equal to {least}" if most is None else f"less than or equal to {most}"
             return f"{name} must be {kept}"
         return f"{name} must be in the range {least} to {most} inclusive."
+    assignor, known = (
+        values.get("streams.assignor.name"),
+        split_list(static_text(static, "group.streams.assignors") or ""),
+    )
+    if assignor is not None and assignor.strip() not in known:
+        return (
+            f"streams.assignor.name '{assignor.strip()}' is not a registered task assignor. Registered assignors are: "
+            f"[{', '.join(known)}]."
+        )
+    tags = split_list(values.get("streams.rack.aware.assignment.tags", ""))
+    if len(set(tags)) < len(tags):
+        return "streams.rack.aware.assignment.tags must not contain duplicate tag keys."
     timeout, interval = (_in_group(name, values) for name in ("consumer.session.timeout.ms", _HEARTBEAT))
     if {_HEARTBEAT, "consumer.session.timeout.ms"} & values.keys() and timeout <= interval:
         return f"consumer.session.timeout.ms must be greater than {_HEARTBEAT}"
