@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tanist.client.positions import fetch_request
 from tanist.controller.image.client_quotas import Entity
 from tanist.lab.mutations.examination import healthy, hunt
 from tanist.lab.mutations.rules_of_quotas import QUOTA_MUTANTS
 from tanist.lab.simulation.shrinking import shrink
 from tanist.security.quotas import Limits
-from tanist.sim.metered import ADDRESSES, CLIENT_ID, CLIENT_IDS, ORDER, PRODUCE, UNLIMITED, USER
+from tanist.sim.checkers.quotas import QuotaChecks
+from tanist.sim.checkers.violation import Violation
+from tanist.sim.metered import ADDRESSES, CLIENT_ID, CLIENT_IDS, CLIENTS, FETCH, ORDER, PRODUCE, UNLIMITED, USER
 from tanist.sim.quota_oracle import QuotaOracle, Quotas, shares
 from tanist.sim.run.additions import QUOTAS_SHARE
 from tanist.sim.run.chaos_run import ChaosRun, Plan
@@ -21,6 +27,7 @@ from tanist.sim.run.config import ChaosConfig
 from tanist.sim.run.drawing import Restriction, config_of, operations_of
 from tanist.sim.secured import METERED_USERS
 from tanist.sim.workload.operations import QUOTA_OPERATIONS, Topic
+from tanist.wire.frames import encode_request
 from tanist.wire.metadata import ClientQuotaRecord, EndTransactionRecord
 from tanist.wire.metadata_records_security import EntityData
 
@@ -92,6 +99,38 @@ def test_a_broken_rule_shows_at_last(name: str) -> None:
 @pytest.mark.parametrize("seed", range(1, 9))
 def test_the_runs_of_the_mutations_hold_with_the_rules_as_they_are(seed: int) -> None:
     assert healthy(QUOTA_MUTANTS["quota-muted"], seed) is None
+
+
+class _Node:
+    metadata = SimpleNamespace(applied_offset=1)
+
+
+class _End:
+    """A connection's end at a node."""
+
+    host, peer_host, accepted = "node1", "dora-one", True
+
+
+@pytest.mark.parametrize(("throttle_ms", "accused"), [(13_200, False), (15_100, True)])
+def test_a_fetch_under_way_may_bring_the_head_of_its_answer_too(throttle_ms: int, accused: bool) -> None:
+    """S31: 464 bytes are under way and 464 are refused; their clients asked for 400 each, and share 40 a second."""
+    host = SimpleNamespace(name="node1", node=_Node())
+    network = SimpleNamespace(readers=[])
+    world: Any = SimpleNamespace(now_ms=0, now_us=0, hosts={1: host}, network=network, watchers=[], counts=Counter())
+    checks = QuotaChecks(world, SimpleNamespace(applied_offset=1))  # type: ignore[arg-type]
+    entity = (EntityData(entity_type=USER, entity_name="dora"),)
+    checks.oracle.replay(1, ClientQuotaRecord(entity=entity, key=FETCH, value=40.0, remove=False))
+    frame = memoryview(encode_request(fetch_request(("metered", 0), 0, max_bytes=400, max_wait_ms=0), 12, 7, None))[4:]
+    ends: list[Any] = [_End(), _End()]
+    for end, client_id in zip(ends, CLIENT_IDS, strict=True):
+        checks._request(CLIENTS[f"dora-{client_id}"], end, frame)
+    talk = checks._talks[ends[1]]
+    response = SimpleNamespace(throttle_time_ms=throttle_ms, error_code=0, responses=[])
+    if accused:
+        with pytest.raises(Violation, match="S31"):
+            checks._answer(talk, talk.asked.pop(7), response, 17)
+    else:
+        checks._answer(talk, talk.asked.pop(7), response, 17)
 
 
 # -- the model of precedence
