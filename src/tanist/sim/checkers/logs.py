@@ -15,6 +15,7 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.image.partition_state import PartitionState
 from tanist.log.checkpoints import LOG_START_CHECKPOINT, PARTITION_METADATA, decode_offsets
 from tanist.log.log import Log
+from tanist.log.names import LogFolder, parse_future_folder
 from tanist.replica.metadata import NO_EPOCH
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Place
@@ -306,6 +307,19 @@ def _segments(host: Host, mirror: ReplicaMirror) -> Iterator[Inode]:
     for path in host.disk.paths():
         if path.startswith(folder) and path.endswith(_LOG_SUFFIX):
             yield host.disk.inode(path)
+
+
+def batches_of_copy(host: Host, log: Log) -> list[Batch] | None:
+    """What a log's copy has that was on its way to another directory of its broker (KIP-113); None without a copy.
+
+    The copy takes the place of a log that is lost.
+    """
+    folder = LogFolder(*log.topic_partition)
+    files = [path for path in host.disk.paths() if parse_future_folder(path.split("/")[-2]) == folder]
+    if not files:
+        return None
+    segments = [host.disk.inode(path) for path in files if path.endswith(_LOG_SUFFIX)]
+    return [batch for segment in segments for batch in _whole_batches(segment.data)]
 
 
 def _whole_batches(data: bytearray) -> Iterator[Batch]:

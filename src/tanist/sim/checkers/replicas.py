@@ -14,14 +14,12 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.image.partition_state import PartitionState
 from tanist.controller.image.registration import BrokerRegistration
 from tanist.events.storage import RecordsCut
-from tanist.log.log import Log
-from tanist.log.names import LogFolder, parse_future_folder
 from tanist.replica.leader import LeaderState
 from tanist.replica.metadata import PartitionMetadata
 from tanist.sim.checkers.compaction import POLICY, CompactionAllowance
 from tanist.sim.checkers.elections import ElectionChecks
 from tanist.sim.checkers.leaders import LeaderChecks
-from tanist.sim.checkers.logs import LogChecks, logs_of
+from tanist.sim.checkers.logs import LogChecks, batches_of_copy, logs_of
 from tanist.sim.checkers.metadata import MetadataChecks
 from tanist.sim.checkers.trimming import TrimChecks
 from tanist.sim.checkers.violation import Violation
@@ -237,8 +235,10 @@ class ReplicaChecks:
         mirror.cut.update(mirror.batches)
         mirror.batches.clear()
         mirror.start = mirror.most_start = mirror.durable_start = 0
-        if mirror.log is not None and _has_copy(self._world.hosts[node_id], mirror.log):
-            mirror.durable_end = 0  # and it may come back with what was copied of it
+        copied = None if mirror.log is None else batches_of_copy(self._world.hosts[node_id], mirror.log)
+        if copied is not None:
+            mirror.cut.update(copied)  # recovery may have lost them before, and it may come back with them
+            mirror.durable_end = 0
         mirror.agreeing = 0
         self._is_lossy(mirror)
         self.oracle.rotten.discard((key, node_id))
@@ -416,9 +416,3 @@ class ReplicaChecks:
         if theirs is None or theirs.leader is None or theirs.leader.leader_epoch != follower.leader_epoch:
             return None
         return oracle.mirrors.get(host.node_id)
-
-
-def _has_copy(host: Host, log: Log) -> bool:
-    """Whether the log was on its way to another directory of its broker: the copy takes the place of a lost one."""
-    folder = LogFolder(*log.topic_partition)
-    return any(parse_future_folder(path.split("/")[-2]) == folder for path in host.disk.paths())
