@@ -160,6 +160,13 @@ _.max_timestamp_ms
 # What a property's line in the catalogue says, and this program does not ask.
 _.importance
 
+# What an archive says of its entries.
+_.uid
+_.gid
+_.mtime
+_.uname
+_.gname
+
 # Lists that tests hold to be whole: each thing in them is used by its own name.
 _.TESTS  # lab/jepsen: the words of the command, which is not to import them
 _.ALL  # lab/scenarios/deviations.py

@@ -80,6 +80,7 @@ def test_the_errors_of_jobs_are_json(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     needed = {
         "spark ingest": ["table", "--topic", "t"],
         "spark egress": [str(tmp_path)],
+        "spark package": [str(tmp_path / "env.tar.gz")],
         "spark seeds": ["--output", str(tmp_path / "table")],
     }
     arguments = needed.get(name, [])

@@ -1,4 +1,4 @@
-"""What the test of a standalone cluster runs in a process of its own: python ... MASTER BOOTSTRAP FOLDER SCRATCH."""
+"""What tests of standalone clusters run in a process of its own: MASTER BOOTSTRAP FOLDER SCRATCH [KEY=VALUE ...]."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import sys
 from tanist.spark import session
 
 
-def main(master: str, bootstrap: str, folder: str, scratch: str) -> None:
+def main(master: str, bootstrap: str, folder: str, scratch: str, *conf: str) -> None:
     spark = session(
+        **dict(each.split("=", 1) for each in conf),
         master=master,
         spark__driver__memory="512m",
         spark__executor__memory="500m",
@@ -27,12 +28,12 @@ def main(master: str, bootstrap: str, folder: str, scratch: str) -> None:
     topic = spark.read.format("tanist").options(**place, subscribe="streamed", minPartitions="6").load()
     segments = spark.read.format("tanist-segments").load(folder).filter("topic = 'streamed' and not is_control")
     metadata = spark.read.format("tanist-metadata").load(folder)
-    executors = {each["host"] for each in topic.rdd.mapPartitions(_where).collect()}
+    executors = {each["host"]: each["code"] for each in topic.rdd.mapPartitions(_where).collect()}
     found = {
         "topic": topic.selectExpr("count(*)", "count(distinct key)", "sum(cast(cast(key as string) as int))").first(),
         "segments": segments.selectExpr("count(*)", "count(distinct key)").first(),
         "metadata": metadata.filter("topic = 'streamed' and record = 'PartitionRecord'").count(),
-        "executors": len(executors),
+        "executors": executors,
         "driver": spark.conf.get("spark.driver.host"),
         "shuffles": spark.conf.get("spark.sql.shuffle.partitions"),
     }
@@ -44,7 +45,9 @@ def _where(_rows: object) -> list[dict[str, str]]:
     """The working directory is that of the executor, which its worker has made for it."""
     import os
 
-    return [{"host": os.getcwd()}]
+    import tanist
+
+    return [{"host": os.getcwd(), "code": tanist.__file__}]
 
 
 if __name__ == "__main__":

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from tanist.wire.batch import NewRecord
 from tests.spark.spark_audit_samples import (
+    REFERENCE,
     REPLICAS,
     TOPIC,
     Scene,
@@ -20,6 +22,7 @@ from tests.spark.spark_audit_samples import (
     sound_scene,
     write_parquet,
 )
+from tests.spark.spark_segments_samples import START_MS, SegmentBuilder
 
 PLANTED = {
     "lost-write", "missing", "divergent", "damaged", "duplicate", "reordered", "read-lost", "phantom",
@@ -93,6 +96,45 @@ def test_what_is_cut_from_the_end_is_lost_and_the_result_says_all_of_it(spark: A
     assert {each.detail for each in result.findings if each.kind.value == "lost-write"} == {
         "at or above the high watermark"
     }
+
+
+def test_a_clean_audit_replaces_the_findings_of_an_earlier_one(spark: Any, tmp_path: Path) -> None:
+    output = tmp_path / "findings"
+    broken = missing_tail(sound_scene(1, 500, seed=3), partition=0, records=100)
+    audited(spark, broken, tmp_path / "broken", output=output)
+    dirty = spark.read.parquet(str(output))
+    assert dirty.count()
+    assert audited(spark, sound_scene(1, 500, seed=3), tmp_path / "sound", output=output).clean
+    assert spark.read.parquet(str(output)).count() == 0
+    assert spark.read.parquet(str(output)).schema == dirty.schema
+
+
+def test_a_segment_that_begins_while_a_history_is_read_is_read_too(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a cluster that runs: what a history has was acknowledged before its file was read, so the log has it."""
+    from tanist.spark.jobs.audit import audit
+
+    scene = sound_scene(1, 500, seed=3)
+    batches = scene.logs[0][REFERENCE]
+    first, second = batches[: len(batches) // 2], batches[len(batches) // 2 :]
+    begun = replace(scene, logs={0: dict.fromkeys(REPLICAS, first)}, high_watermarks={0: second[0].base_offset})
+    read = audit.read_history
+
+    def read_meanwhile(*arguments: Any) -> Any:
+        for replica in REPLICAS:
+            segment = SegmentBuilder(second[0].base_offset)
+            for batch in second:
+                segment.offset, segment.epoch = batch.base_offset, batch.epoch
+                records = [NewRecord(START_MS + batch.base_offset, None, value) for value in batch.values]
+                segment.batch(records, control=batch.control)
+            segment.write(tmp_path / "data" / f"node-{replica}" / "log" / f"{TOPIC}-0")
+        return read(*arguments)
+
+    monkeypatch.setattr(audit, "read_history", read_meanwhile)
+    result = audited(spark, begun, tmp_path)
+    assert counts(result) == {}
+    assert result.records == sum(len(scene.held(0, replica)) for replica in REPLICAS)
 
 
 def test_neighbouring_offsets_are_one_finding_also_across_buckets(spark: Any, tmp_path: Path) -> None:

@@ -89,6 +89,11 @@ def test_a_setting_that_no_broker_has_is_refused_before_anything_starts() -> Non
         Cluster(config={"min.insync.replica": "1"})
 
 
+def test_what_is_not_open_says_how_to_open_it() -> None:
+    with pytest.raises(ClusterError, match=r"crash: this cluster is not open: use `with Cluster\(\) as cluster`"):
+        Cluster().crash(1)
+
+
 def test_a_partition_s_state(kafka: Kafka, send: Send) -> None:
     topic = kafka.create_topic(kafka.topic("orders"), assignment=[(2, 3, 1)])
     send(topic, ["one", "two"])
@@ -203,6 +208,7 @@ def test_pause_slow_partition_and_disks_are_in_force_until_healed(kafka: Kafka) 
         (lambda kafka: kafka.disk(1, "broken"), "a disk can be 'full', 'slow', 'failed', 'read-only'"),
         (lambda kafka: kafka.partition(["brokers"]), "neither a node id nor"),
         (lambda kafka: kafka.wait_until(), "say what to wait for"),
+        (lambda kafka: kafka.wait_until(topic="orders", isr=[1, 2]), "isr is how many replicas"),
         (lambda kafka: kafka.wait_until(led("t"), isr=2), "not both"),
     ],
 )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext
 from typing import Final
 
 from pyspark import SparkConf, SparkContext
@@ -19,7 +18,7 @@ from pyspark.sql import SparkSession
 from tanist.spark.java_home import find_java_home
 from tanist.spark.metadata.source import MetadataDataSource
 from tanist.spark.segments.source import SegmentsDataSource
-from tanist.spark.spark_home import own_python, without_zips
+from tanist.spark.spark_home import own_packages, own_python, without_zips
 from tanist.spark.topic_source import TopicDataSource
 
 _SETTINGS: Final = {
@@ -79,7 +78,7 @@ def session(**conf: str | int | bool) -> SparkSession:
         settings.setdefault(_DAEMON, "tanist.spark.worker_daemon")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with without_zips() if own else nullcontext():
+    with without_zips() if own else own_packages():
         spark = builder.getOrCreate()
     register(spark)
     return spark

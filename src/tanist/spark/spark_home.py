@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+import tanist
 from tanist.spark.java_home import cache_folder, digest
 
 _LINKED: Final = ("bin", "conf", "data", "jars", "sbin")
 _SPARK_HOME: Final = "SPARK_HOME"
+_PYTHONPATH: Final = "PYTHONPATH"
 
 
 @contextmanager
@@ -33,6 +36,25 @@ def without_zips() -> Iterator[None]:
         yield
     finally:
         del os.environ[_SPARK_HOME]
+
+
+@contextmanager
+def own_packages() -> Iterator[None]:
+    """Java that is started in here lets its Pythons import what this one imports.
+
+    Those on the driver plan what the sources read, with the workers' Python: what a worker gets by an archive is in no
+    place where they look.
+    """
+    paths = [str(Path(tanist.__file__).parents[1]), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    before = os.environ.get(_PYTHONPATH)
+    os.environ[_PYTHONPATH] = os.pathsep.join(dict.fromkeys(filter(None, [before, *paths])))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_PYTHONPATH]
+        else:
+            os.environ[_PYTHONPATH] = before
 
 
 def own_python() -> bool:

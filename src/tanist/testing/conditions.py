@@ -32,6 +32,10 @@ class Condition:
     """How many replicas shall be in sync, exactly; None: no matter."""
     all_in_sync: bool = False
 
+    def __post_init__(self) -> None:
+        if self.isr is not None and not isinstance(self.isr, int):
+            raise ValueError(f"isr is how many replicas shall be in sync, such as 2, and not {self.isr!r}")
+
     def lack(self, client: Client) -> str:
         """What is not so yet; empty if all is."""
         try:

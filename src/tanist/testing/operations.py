@@ -392,6 +392,8 @@ class Operations:
     def _need(self, operation: str, verb: str) -> runtime.LocalCluster:
         """The cluster that was started here. `NotAvailable` if there is none."""
         local = self._backend.local
+        if local is None and not self._backend.bootstrap:
+            raise ClusterError(f"{operation}: this cluster is not open: use `with Cluster() as cluster`, or open()")
         if local is None:
             self._backend.refused.add(operation)
             raise NotAvailable(

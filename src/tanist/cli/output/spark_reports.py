@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tanist.spark.jobs.merge_back import MergeResult
     from tanist.spark.jobs.seeds.summary import Summary
     from tanist.spark.jobs.seeds.table import SeedTable
+    from tanist.spark.worker_archive import WorkerArchive
 
 _VERDICTS = ("lost", "re-sent", "kept", "superseded", "aborted", "undecided", "expired")
 many = partial(counted, separator=",")
@@ -184,3 +186,16 @@ def tell_merge(result: MergeResult) -> None:
     if not result.applied and result.count("lost"):
         lines.append(f"a dry run: --apply puts {many(result.count('lost'), 'lost record')} back")
     echo(lines + [f"not done: {problem}" for problem in result.problems])
+
+
+def tell_package(archive: WorkerArchive, python: str, machine: str) -> None:
+    """What it has, what a worker needs beside it, and the options of a job."""
+    conf = " \\\n".join(f"    --conf {shlex.quote(f'{name}={value}')}" for name, value in archive.conf.items())
+    echo(
+        (
+            f"{archive.path}: {many(len(archive.packages), 'package')}, {archive.size_bytes / 1e6:.0f} MB",
+            f"workers need {python} on {machine}, and Spark. A job gets it by",
+            f"  PYSPARK_PYTHON={python} tanist spark ... --master spark://HOST:7077 \\",
+            conf,
+        )
+    )

@@ -24,6 +24,7 @@ from tanist.cli.output.spark_reports import (
     ingest_line,
     many,
     tell_merge,
+    tell_package,
     tell_seeds,
 )
 from tanist.cli.output.tables import print_json
@@ -418,3 +419,24 @@ def seeds_command(
         raise NotJudged(f"{output} has no seed of this code: give --draw or --seeds")
     if any(each.violations for each in found):
         ctx.exit(EXIT_FOUND)
+
+
+@spark_command.command("package")
+@click.argument("archive", type=click.Path(dir_okay=False, path_type=Path))
+@json_option
+def package_command(archive: Path, as_json: bool) -> None:
+    """Pack what the workers of a Spark cluster need.
+
+    ARCHIVE, a .tar.gz, gets this tanist and the packages that it imports. With it the workers of a cluster need no
+    install: only Spark, and a Python of the same version on the same system. Prints the options that bring it to them.
+    """
+    from tanist.spark.jobs import preconditions
+    from tanist.spark.worker_archive import SUFFIXES, machine, python, write_archive
+
+    preconditions.output_file(archive)
+    if not archive.name.endswith(SUFFIXES):
+        raise click.UsageError(f"Spark unpacks archives by their names: end {archive.name} with .tar.gz")
+    written = write_archive(archive)
+    needs = {"python": python(), "machine": machine()}
+    found = {**asdict(written), "path": str(written.path), **needs, "conf": written.conf}
+    _answer(as_json, lambda: found, lambda: tell_package(written, **needs))

@@ -50,8 +50,8 @@ def session_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--master",
             default="local[*]",
             show_default=True,
-            help="The Spark cluster, such as spark://host:7077. Its workers need tanist, the extra `spark` and "
-            "the same paths.",
+            help="The Spark cluster, such as spark://host:7077. Its workers need the same paths, and tanist with the "
+            "extra `spark`, or what `tanist spark package` packs.",
         ),
     ):
         with_session = option(with_session)

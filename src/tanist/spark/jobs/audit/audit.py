@@ -64,13 +64,14 @@ def audit_folder(
     """
     preconditions.audit(folder, topics, histories)
     progress("looking for replicas and reading the metadata log")
-    logs = SegmentLogs(spark, folder, topics)
-    known = logs.known()
-    if high_watermarks is not None:
-        known = replace(known, high_watermarks={**known.high_watermarks, **high_watermarks})
+    # Before the logs: nodes may run, and what a history has was in a log before.
     whole = read_history(spark, histories) if histories else None
     history = whole.of_topics(topics) if whole is not None and topics else whole
     try:
+        logs = SegmentLogs(spark, folder, topics)
+        known = logs.known()
+        if high_watermarks is not None:
+            known = replace(known, high_watermarks={**known.high_watermarks, **high_watermarks})
         return audit(
             logs, history, known=known, metadata=read_metadata(folder), output=output, plan=plan, progress=progress
         )
@@ -105,13 +106,14 @@ def audit(
             found += _judge_clients(logs, history, level_one, aborted, plan, result, steps, frames)
         elif not result.records and not found:
             raise NothingToJudge("no replica has a record, and there is no history")
+        rows = level_one.sparkSession.createDataFrame([], f"{audit_findings.SCHEMA}, explained string")
         if found:
             steps.begin("collecting findings")
             together = frames.keep(reduce(DataFrame.unionByName, found))
-            explained = _verdict(logs, together, result, steps)
-            if output is not None:
-                steps.begin("writing the result")
-                _write(together, explained, output)
+            rows = _explained(together, _verdict(logs, together, result, steps))
+        if output is not None:
+            steps.begin("writing the result")
+            rows.write.mode("overwrite").parquet(str(output))
     finally:
         frames.release()
     result.seconds = steps.end()
@@ -200,10 +202,9 @@ def _verdict(logs: Logs, together: DataFrame, result: AuditResult, steps: _Steps
     return explained
 
 
-def _write(together: DataFrame, explained: Explanations, output: str | Path) -> None:
+def _explained(together: DataFrame, explained: Explanations) -> DataFrame:
     explain = F.udf(explained.explain, "string", useArrow=False)
-    column = explain("kind", "topic", "partition", "first_offset", "epochs", "replicas")
-    together.withColumn("explained", column).write.mode("overwrite").parquet(str(output))
+    return together.withColumn("explained", explain("kind", "topic", "partition", "first_offset", "epochs", "replicas"))
 
 
 class _Steps:
