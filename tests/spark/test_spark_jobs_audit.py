@@ -114,12 +114,13 @@ def test_a_segment_that_begins_while_a_history_is_read_is_read_too(
 ) -> None:
     """Of a cluster that runs: what a history has was acknowledged before its file was read, so the log has it."""
     from tanist.spark.jobs.audit import audit
+    from tanist.spark.jobs.audit.history import read_history
 
     scene = sound_scene(1, 500, seed=3)
     batches = scene.logs[0][REFERENCE]
     first, second = batches[: len(batches) // 2], batches[len(batches) // 2 :]
     begun = replace(scene, logs={0: dict.fromkeys(REPLICAS, first)}, high_watermarks={0: second[0].base_offset})
-    read = audit.read_history
+    read = read_history
 
     def read_meanwhile(*arguments: Any) -> Any:
         for replica in REPLICAS:

@@ -28,6 +28,7 @@ from tanist.cli.output.spark_reports import (
     tell_seeds,
 )
 from tanist.cli.output.tables import print_json
+from tanist.cli.spark.audits import Service, service_options
 from tanist.cli.spark.session import NotJudged, Start, refused, session_options
 from tanist.cli.tree import Group
 from tanist.client.security import is_of_security
@@ -100,6 +101,7 @@ def _answer(as_json: bool, programs: Callable[[], Any], people: Callable[[], Non
 @click.option("--output", type=click.Path(path_type=Path), help="A folder for all findings as Parquet.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with pictures.")
 @click.option("--plan", type=click.Choice(["auto", "two-level", "flat"]), default="auto", show_default=True)
+@service_options
 @session_options
 @data_option
 @json_option
@@ -111,6 +113,7 @@ def audit_command(
     output: Path | None,
     html: Path | None,
     plan: str,
+    service: Service | None,
     start: Start,
     folder: Path,
     as_json: bool,
@@ -118,22 +121,29 @@ def audit_command(
     """Find lost, duplicated and reordered records, and unequal replicas.
 
     Compares the segment files of all replicas in --data with each other and with the clients' history. The exit code is
-    0 when nothing is wrong, 1 when something is, 2 when there was nothing to judge or the audit could not run.
+    0 when nothing is wrong, 1 when something is, 2 when there was nothing to judge or the audit could not run. With
+    --every it is that of all audits until Ctrl-C or SIGTERM, 2 only if none could judge.
     """
     from tanist.spark.jobs import preconditions
 
     preconditions.audit(folder, topics, histories)
     preconditions.output_folder(output)
     preconditions.output_file(html)
-    spark = start()
-    from tanist.spark.jobs.audit.audit import audit_folder
 
-    result = audit_folder(spark, folder, histories, topics=topics, output=output, plan=plan, progress=_say)
-    if html is not None:
-        from tanist.spark.report.audit_page import write_page
+    def audited(spark: Any, say: Callable[[str], None]) -> AuditResult:
+        from tanist.spark.jobs.audit.audit import audit_folder
 
-        write_page(html, result, title=str(folder))
-        _say(f"the report is {html}")
+        result = audit_folder(spark, folder, histories, topics=topics, output=output, plan=plan, progress=say)
+        if html is not None:
+            from tanist.spark.report.audit_page import write_page
+
+            write_page(html, result, title=str(folder))
+            say(f"the report is {html}")
+        return result
+
+    if service is not None:
+        ctx.exit(service.run(start, audited, as_json=as_json, verbose=bool(ctx.params.get("verbose"))))
+    result = audited(start(), _say)
     _answer(as_json, lambda: audit_json(result), lambda: echo(audit_lines(result)))
     if not result.clean:
         ctx.exit(EXIT_FOUND)

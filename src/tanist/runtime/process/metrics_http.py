@@ -15,6 +15,8 @@ import os
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Thread
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from tanist.runtime.ports.loop import HeapTimer, Loop
@@ -218,6 +220,24 @@ class MetricsServer:
 
     def in_time(self, exchange: _Exchange) -> HeapTimer:
         return self._loop.call_at(self._loop.now_ms() + CONNECTION_MS_MAX, exchange.abort)
+
+
+@contextmanager
+def served_aside(host: str, port: int, pages: Pages, failed: Callable[[str, Exception], None]) -> Iterator[int]:
+    """Serve pages from a thread, for a process that is no node: the port. `OSError` if the address is taken."""
+    loop = Loop()
+    try:
+        server = MetricsServer(loop, host, port, pages, failed)
+        thread = Thread(target=loop.run, name="metrics", daemon=True)
+        thread.start()
+        try:
+            yield server.port
+        finally:
+            loop.post_from_thread(server.close)
+            loop.post_from_thread(loop.stop)
+            thread.join()
+    finally:
+        loop.close()
 
 
 class _Exchange(asyncio.Protocol):

@@ -22,6 +22,11 @@ from tanist.wire.internal_topics import INTERNAL_TOPICS
 INTERNAL: Final = frozenset({METADATA_TOPIC, *INTERNAL_TOPICS})
 _NAMED_MAX: Final = 5
 _TIMEOUT_S: Final = 10.0
+_UNITS_S: Final = {
+    "microsecond": 1e-6, "millisecond": 1e-3, "second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800,
+}  # fmt: skip
+_PART: Final = re.compile(rf"(\d+)\s+({'|'.join(_UNITS_S)})s?", re.IGNORECASE)
+_INTERVAL: Final = re.compile(rf"(\s*{_PART.pattern})+\s*", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """With one slash where a path was made of it already."""
 
@@ -32,6 +37,13 @@ class Unfit(ValueError):
 
 class NothingToJudge(Unfit):
     """A job has nothing to look at, so its verdict would mean nothing."""
+
+
+def interval_s(text: str) -> float:
+    """Of an interval as Spark has it: "5 seconds", "1 hour 30 minutes"."""
+    if not _INTERVAL.fullmatch(text):
+        raise Unfit(f'an interval is a number and a unit, such as "5 seconds", not {text!r}')
+    return sum(int(count) * _UNITS_S[unit.lower()] for count, unit in _PART.findall(text))
 
 
 # -- what is read

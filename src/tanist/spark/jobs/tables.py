@@ -7,7 +7,6 @@ Must never import pyspark.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -18,6 +17,7 @@ from tanist.spark.jobs.preconditions import (
     NothingToJudge,
     Unfit,
     cluster_topics,
+    interval_s,
     listed,
     of_this_machine,
     writable_below,
@@ -33,7 +33,6 @@ DATA: Final = "data"
 CHECKPOINT: Final = "_checkpoint"
 """Beside the data: Delta and Spark pass over names that begin so."""
 _DELTA_LOG: Final = "_delta_log"
-_INTERVAL: Final = re.compile(r"(\s*\d+\s+(microsecond|millisecond|second|minute|hour|day|week)s?)+\s*", re.IGNORECASE)
 _TIMEOUT_S: Final = 10.0
 
 
@@ -55,8 +54,8 @@ def fit_to_ingest(
     """`Unfit` if it cannot begin, or if it would end without a record."""
     if not topics:
         raise TableUnfit("no topic was named")
-    if every is not None and not _INTERVAL.fullmatch(every):
-        raise Unfit(f'an interval is a number and a unit, such as "5 seconds", not {every!r}')
+    if every is not None:
+        interval_s(every)
     options = TopicOptions.parse(source_options(bootstrap, topics, more), streaming=True)
     _fit_path(table, kind)
     cluster_topics(options.connecting, topics)
