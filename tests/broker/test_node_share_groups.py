@@ -22,6 +22,7 @@ from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tanist.wire.messages.describe_share_group_offsets_request import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
 )
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.list_groups_request import ListGroupsRequest
@@ -353,7 +354,12 @@ def test_groups_are_listed_described_and_deleted() -> None:
     assert (described[0].group_state, described[0].assignor_name) == ("Stable", "simple")
     asked = DescribeShareGroupOffsetsRequest(groups=(DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=None),))
     offsets = cluster.ask(asked, 1, to=coordinator).groups[0].topics[0].partitions[0]
-    assert (offsets.start_offset, offsets.error_code) == (2, 0)
+    assert (offsets.start_offset, offsets.lag, offsets.error_code) == (2, 2, 0)
+    nothing = DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=())
+    asked = DescribeShareGroupOffsetsRequest(
+        groups=(DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=(nothing,)),)
+    )
+    assert cluster.ask(asked, 1, to=coordinator).groups[0].topics[0].partitions == ()
     delete = DeleteGroupsRequest(groups_names=("g",))
     assert cluster.ask(delete, 2, to=coordinator).results[0].error_code == ErrorCode.NON_EMPTY_GROUP
     a.epoch = -1

@@ -1,12 +1,13 @@
 """DescribeShareGroupOffsets (key 90), versions 0-1; AlterShareGroupOffsets (key 91), version 0; DeleteShareGroupOffsets
 (key 92), version 0: the offsets of share groups, for operators.
 
-Where a group is in a partition is the start offset of its share partition.
+Where a group is in a partition is the start offset of its share partition. Its lag is what the partition has from there
+on, without what it is done with (KIP-1226).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from tanist.broker.components import NodeComponents
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
+from tanist.broker.share.end_offsets import Place
 from tanist.broker.share.service import Shares
 from tanist.broker.share.state_requests import Summarize
 from tanist.broker.turn import Turn
@@ -194,7 +196,7 @@ class ShareGroupOffsets:
 
 
 class _Summaries:
-    """The start offsets of one group's share partitions, until all are known."""
+    """The start offsets and lags of one group's share partitions, until all are known."""
 
     def __init__(
         self,
@@ -212,20 +214,26 @@ class _Summaries:
 
     def ask(self, shares: Shares) -> None:
         for where in sorted(self._left):
-            shares.persister().ask(where, Summarize(), partial(self._answered, where))
-        if not self._wanted:
-            self._reply()
+            shares.persister().ask(where, Summarize(), partial(self._answered, shares, where))
+        if not self._left:
+            self._reply({})
 
-    def _answered(self, where: SharePartitionId, outcome: Outcome) -> None:
+    def _answered(self, shares: Shares, where: SharePartitionId, outcome: Outcome) -> None:
         self._outcomes[where] = outcome
         self._left.discard(where)
         if not self._left:
-            self._reply()
+            begun = [each for each, known in self._outcomes.items() if known.state and known.state.start_offset >= 0]
+            shares.end_offsets().ask([(each.topic_id, each.partition) for each in begun], self._reply)
 
-    def _reply(self) -> None:
+    def _reply(self, ends: Mapping[Place, int]) -> None:
         for name, topic_id, indexes in self._wanted:
             parts = tuple(
-                _summary(index, self._outcomes[SharePartitionId(self._group_id, topic_id, index)]) for index in indexes
+                _summary(
+                    index,
+                    self._outcomes[SharePartitionId(self._group_id, topic_id, index)],
+                    ends.get((topic_id, index)),
+                )
+                for index in indexes
             )
             self._topics.append(
                 DescribeShareGroupOffsetsResponseTopic(topic_name=name, topic_id=topic_id, partitions=parts)
@@ -233,14 +241,18 @@ class _Summaries:
         self._then(DescribeShareGroupOffsetsResponseGroup(group_id=self._group_id, topics=tuple(self._topics)))
 
 
-def _summary(index: int, outcome: Outcome) -> DescribeShareGroupOffsetsResponsePartition:
+def _summary(index: int, outcome: Outcome, end: int | None) -> DescribeShareGroupOffsetsResponsePartition:
     state = outcome.state
     if state is None:
         return DescribeShareGroupOffsetsResponsePartition(
             partition_index=index, start_offset=_UNKNOWN, leader_epoch=0, error_code=outcome.error
         )
+    done = state.delivery_complete_count
     return DescribeShareGroupOffsetsResponsePartition(
-        partition_index=index, start_offset=state.start_offset, leader_epoch=state.leader_epoch
+        partition_index=index,
+        start_offset=state.start_offset,
+        leader_epoch=state.leader_epoch,
+        lag=_UNKNOWN if end is None or done < 0 else max(0, end - state.start_offset - done),
     )
 
 

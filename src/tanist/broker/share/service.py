@@ -14,6 +14,7 @@ from tanist.controller.image.delta import ImageDelta
 
 if TYPE_CHECKING:
     from tanist.broker.share.delivery import Deliveries
+    from tanist.broker.share.end_offsets import EndOffsets
     from tanist.broker.share.persister import Persister
     from tanist.broker.share.state_coordinator import ShareStateCoordinator
 
@@ -27,6 +28,7 @@ class Shares:
         self.loaded: ShareStateCoordinator | None = None
         """The coordinator, if there was a state to serve."""
         self._persister: Persister | None = None
+        self._end_offsets: EndOffsets | None = None
         self.delivering: Deliveries | None = None
         """The deliveries, if a member has asked for any."""
 
@@ -46,6 +48,15 @@ class Shares:
             parts = self._components
             self._persister = Persister(parts.context, parts.metadata, self._internal_topics, self.coordinator)
         return self._persister
+
+    def end_offsets(self) -> EndOffsets:
+        """The asker of leaders where their partitions end."""
+        if self._end_offsets is None:
+            from tanist.broker.share.end_offsets import EndOffsets
+
+            parts = self._components
+            self._end_offsets = EndOffsets(parts.context, parts.metadata, parts.replicas)
+        return self._end_offsets
 
     def deliveries(self) -> Deliveries:
         """What members have got of the partitions that are led here."""
@@ -69,6 +80,6 @@ class Shares:
 
     def close(self) -> None:
         """The broker is going down."""
-        for part in (self.loaded, self._persister, self.delivering):
+        for part in (self.loaded, self._persister, self._end_offsets, self.delivering):
             if part is not None:
                 part.close()

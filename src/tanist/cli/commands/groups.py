@@ -64,13 +64,16 @@ def describe_command(group: str, bootstrap: list[Address] | None, folder: Path, 
     """Show a group's members, their partitions, and their lag.
 
     COMMITTED is the group's committed offset, or a share group's start offset.
-    LAG is the number of offsets from there to the log's end. A partition without
-    END is not there any more.
+    LAG is the number of offsets from there to the log's end; of a share group
+    without those that it is done with. A partition without END is not there any
+    more.
     """
     with connect(bootstrap, folder) as client:
         described = of_groups.describe_group(client, group)
-        of_kind = of_groups.share_start_offsets if described.kind == of_groups.SHARE else of_groups.committed_offsets
-        committed = of_kind(client, group)
+        shared = of_groups.share_offsets(client, group) if described.kind == of_groups.SHARE else {}
+        committed = {place: start for place, (start, _) in shared.items()}
+        if described.kind != of_groups.SHARE:
+            committed = of_groups.committed_offsets(client, group)
         owners: dict[TopicPartition, list[str]] = {}
         for member in described.members:
             for place in member.assigned:
@@ -82,6 +85,8 @@ def describe_command(group: str, bootstrap: list[Address] | None, folder: Path, 
     for place in places:
         offset, end, members_there = committed.get(place), ends[place], owners.get(place)
         lag = None if offset is None or end is None else end - offset
+        if lag is not None and place in shared and shared[place][1] is not None:
+            lag = shared[place][1]
         rows.append((*place, offset, end, lag, None if members_there is None else ", ".join(members_there)))
     if as_json:
         print_json(_as_json(described, rows))

@@ -191,13 +191,15 @@ def _describe_streams_group(client: Client, group: str) -> GroupDescription:
     )
 
 
-def share_start_offsets(client: Client, group: str) -> dict[TopicPartition, int]:
-    """Where a share group is: what is below was dealt with. Partitions that it has not begun are left out."""
+def share_offsets(client: Client, group: str) -> dict[TopicPartition, tuple[int, int | None]]:
+    """Where a share group is: its start offset, below which all was dealt with, and its lag, if the broker says one
+    (KIP-1226). Partitions that it has not begun are left out.
+    """
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     request = DescribeShareGroupOffsetsRequest(groups=(asked,))
     answer, _ = ask_coordinator(client, group, request, DescribeShareGroupOffsetsResponse)
     return {
-        (topic.topic_name, each.partition_index): each.start_offset
+        (topic.topic_name, each.partition_index): (each.start_offset, each.lag if each.lag >= 0 else None)
         for topic in answer.groups[0].topics
         for each in topic.partitions
         if each.start_offset >= 0
