@@ -9,13 +9,12 @@ from uuid import UUID
 import pytest
 
 from tanist.controller.image.partition_state import PartitionState
-from tanist.events.metadata import LeaderElected, SessionExpired
+from tanist.events.metadata import ControllerActivated, LeaderElected, SessionExpired
 from tanist.events.replication import BecameLeader, IsrChanged, IsrProposed
-from tanist.quorum.voters import Voter, VoterSet
 from tanist.sim.checkers.causes import CauseChecks
 from tanist.sim.checkers.transactions import TransactionChecks
 from tanist.sim.checkers.violation import Violation
-from tanist.sim.events import LifeBegan, PartitionStateCommitted, Thawed, VotersCommitted
+from tanist.sim.events import LifeBegan, PartitionStateCommitted, Thawed
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.wire.errors import ErrorCode
 
@@ -177,6 +176,14 @@ def test_nobody_is_late_before_a_leadership_is_as_old_as_that(after_ms: int, acc
         rig.turn(1, proposal)
 
 
+def test_who_has_joined_since_may_never_have_had_all() -> None:
+    rig = Rig()
+    rig.turn(1, BecameLeader(NAME, 3, 10), IsrChanged(NAME, (1, 2, 3), (3,), ()))
+    rig.turn(1, IsrProposed(NAME, 3, 7, (1, 2, 3), (1, 2)))
+    with pytest.raises(Violation, match="S35"):
+        rig.turn(1, IsrProposed(NAME, 3, 7, (1, 2, 3), (1, 3)))
+
+
 @pytest.mark.parametrize(
     ("end", "late_ms", "under_min_isr", "accused"),
     [
@@ -201,10 +208,6 @@ def test_who_would_be_late_at_once_does_not_join_under_min_isr(
         rig.turn(1, proposal)
 
 
-def voter(node_id: int) -> Voter:
-    return Voter(node_id, UUID(int=node_id), "localhost", 9093)
-
-
 EXPIRED = SessionExpired(2, 5)
 
 
@@ -217,7 +220,8 @@ def test_a_session_ends_without_a_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    "cause", ["down", "frozen", "thawed", "restarted", "unregistered", "removed", "cut off", "slow", "no quorum"]
+    "cause",
+    ["down", "frozen", "thawed", "restarted", "unregistered", "new controller", "cut off", "slow", "no quorum"],
 )
 def test_a_session_ends_with_a_cause(cause: str) -> None:
     rig = Rig()
@@ -236,9 +240,8 @@ def test_a_session_ends_with_a_cause(cause: str) -> None:
             rig.passes(SESSION_MS)
         case "unregistered":
             broker.node.lifecycle.broker_epoch = -1
-        case "removed":
-            for voters in ((2, 11), (11,)):
-                rig.checks.happened(VotersCommitted(VoterSet(map(voter, voters))))
+        case "new controller":
+            rig.turn(11, ControllerActivated(11, 3))
             rig.passes(SESSION_MS)
         case "cut off":
             rig.troubled.add("node11")

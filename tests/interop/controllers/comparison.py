@@ -135,6 +135,16 @@ def _names_a_bound(theirs: Answer, ours: Answer) -> bool:
     return bool(must) and there.startswith(f"{name} must be ") and there.rpartition(" ")[2].startswith("group.")
 
 
+def _names_itself(theirs: Answer, ours: Answer) -> bool:
+    """A controller that has not got a version says so of itself; ours has it, and names a broker that has not."""
+    there, here = (str(each["message"]).partition(" only supports ") for each in (theirs, ours))
+    (says, of_itself, _), (_, of_broker, broker) = (
+        there[0].rpartition(" Local controller "),
+        here[0].rpartition(" Broker "),
+    )
+    return bool(of_itself and of_broker) and broker.isdigit() and here[0].startswith(says) and there[2] == here[2]
+
+
 def _covers(explained: Explained, differing: frozenset[str]) -> bool:
     # Where there are other replicas there are other directories.
     return differing <= explained.fields | ({"directories"} if "replicas" in explained.fields else set())
@@ -264,7 +274,9 @@ class Comparison:
             for name in theirs.keys() | ours.keys()
             if theirs.get(name) != ours.get(name) and name.rpartition("-")[0] not in self.apart
         )
-        if not differing or (differing == ["message"] and _names_a_bound(theirs, ours)):
+        if not differing:
+            return
+        if differing == ["message"] and (_names_a_bound(theirs, ours) or _names_itself(theirs, ours)):
             return
         rule = None
         if isinstance(step, Reassign) or hasattr(step, "topic"):

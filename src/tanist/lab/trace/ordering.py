@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tanist.events.metadata import (
@@ -35,6 +35,9 @@ from tanist.lab.trace.recording import LifeEnded, Observed
 
 _LATE_US: Final = 50_000
 """How far the events of processes may be out of order: one may be kept from the CPU between an act and its event."""
+
+_TURN_US: Final = 5_000
+"""How long a controller may take to tell of one decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +96,19 @@ def causal(observed: Iterable[Observed], partition: str) -> Iterator[Observed]:
     """
     known = _Known()
     waiting: dict[int, deque[Observed]] = {}
+    of_brokers: dict[int, Observed] = {}
+    now_us = -1
     for each in observed:
         if getattr(each.event, "partition", partition) != partition:
             continue
-        yield from _ready(waiting, known)
+        if isinstance(each.event, _OF_BROKERS):
+            of_brokers[each.node_id] = each
+        made_by = of_brokers.get(each.node_id)
+        if made_by is not None and _is_of_its_turn(each, made_by):
+            each = replace(each, at_us=made_by.at_us)
+        if each.at_us != now_us:  # else what is read next may be a cause of what waits
+            now_us = each.at_us
+            yield from _ready(waiting, known)
         while waiting and min(queue[0].at_us for queue in waiting.values()) + _LATE_US <= each.at_us:
             yield from _next(waiting, known, force=True)
             yield from _ready(waiting, known)
@@ -114,7 +126,7 @@ def _ready(waiting: dict[int, deque[Observed]], known: _Known) -> Iterator[Obser
 
 
 def _next(waiting: dict[int, deque[Observed]], known: _Known, *, force: bool) -> Iterator[Observed]:
-    first = sorted((queue[0] for queue in waiting.values()), key=lambda one: one.at_us)
+    first = sorted((queue[0] for queue in waiting.values()), key=_by_time)
     chosen = next((each for each in first if known.follows(each)), first[0] if force and first else None)
     if chosen is not None:
         known.add(chosen)
@@ -124,14 +136,25 @@ def _next(waiting: dict[int, deque[Observed]], known: _Known, *, force: bool) ->
         yield chosen
 
 
+def _is_of_its_turn(change: Observed, cause: Observed) -> bool:
+    """Whether a process has told the two parts of one decision in two milliseconds."""
+    event = change.event
+    return isinstance(event, PartitionChanged) and change.at_us <= cause.at_us + _TURN_US and _makes(cause.event, event)
+
+
+def _by_time(observed: Observed) -> tuple[int, bool]:
+    """Of one time, fetches before what they may be answered with."""
+    return observed.at_us, not isinstance(observed.event, FollowerFetched)
+
+
 class _Known:
     """What has happened so far, as far as it is the cause of something on another node."""
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
-        self._asked: dict[int, int] = {}
-        """The offset of each follower's last fetch."""
-        self._last: dict[int, object] = {}
+        self._asked: dict[int, list[tuple[int, int]]] = {}
+        """Of each follower, (when, offset) of fetches whose answers it has not used: one, but for ties of the clock."""
+        self._last: dict[int, Observed] = {}
         self._restarted: set[int] = set()
         """Where their logs end is known when they ask."""
         self._high_watermark = 0
@@ -150,7 +173,8 @@ class _Known:
             others = (end for node_id, end in self._ends.items() if node_id != observed.node_id)
             if self._leads == observed.node_id:
                 return True
-            fetched = self._asked.get(observed.node_id, event.first_offset) == event.first_offset
+            asked = self._asked.get(observed.node_id)
+            fetched = asked is None or any(offset == event.first_offset for _, offset in asked)
             return (fetched or self._goes_on(observed.node_id, event)) and max(others, default=0) >= event.end_offset
         if isinstance(event, HighWatermarkLearned):
             return self._high_watermark >= event.high_watermark
@@ -161,27 +185,31 @@ class _Known:
         if isinstance(event, IsrChanged):
             return frozenset(event.isr) in self._isrs
         if isinstance(event, PartitionChanged) and set(event.isr) - set(event.isr_before):
-            asked = (event.partition_epoch - 1, frozenset(event.isr))
-            return asked in self._proposed or event.leader_before < 0
+            wanted = (event.partition_epoch - 1, frozenset(event.isr))
+            return wanted in self._proposed or event.leader_before < 0
         return True
 
     def _goes_on(self, node_id: int, event: RecordsAppended) -> bool:
         """Whether it is a part of the answer that the last one came with."""
-        last = self._last.get(node_id)
+        last = self._last[node_id].event if node_id in self._last else None
         return isinstance(last, RecordsAppended) and Grown((last,), None).goes_on_with(Grown((event,), None))
 
     def add(self, observed: Observed) -> None:
         event = observed.event
-        self._last[observed.node_id] = event
+        self._use_answer(observed)
+        self._last[observed.node_id] = observed
         if isinstance(event, RecordsAppended):
             self._ends[observed.node_id] = event.end_offset
         elif isinstance(event, FollowerFetched):
-            self._asked[event.broker_id] = event.fetch_offset
+            asked = self._asked.get(event.broker_id, [])
+            recent = [each for each in asked if each[0] + _LATE_US > observed.at_us]
+            self._asked[event.broker_id] = [*recent, (observed.at_us, event.fetch_offset)]
             if event.broker_id in self._restarted:
                 self._restarted.discard(event.broker_id)
                 self._ends[event.broker_id] = event.fetch_offset
         elif isinstance(event, LifeEnded):
             self._restarted.add(observed.node_id)
+            self._asked[observed.node_id] = []
         elif isinstance(event, LogTruncated):
             self._ends[observed.node_id] = event.offset
         elif isinstance(event, HighWatermarkMoved):
@@ -195,6 +223,26 @@ class _Known:
             self._leads = observed.node_id
         elif isinstance(event, IsrProposed):
             self._proposed.add((event.partition_epoch, frozenset(event.proposed)))
+
+    def _use_answer(self, observed: Observed) -> None:
+        """A follower that has used an answer has to ask again before the next one."""
+        event, asked = observed.event, self._asked.get(observed.node_id, [])
+        if isinstance(event, RecordsAppended):
+            offsets = [offset for _, offset in asked]
+            if event.first_offset in offsets:
+                del asked[: offsets.index(event.first_offset) + 1]
+        elif isinstance(event, HighWatermarkLearned) and asked and asked[0][0] <= observed.at_us:
+            last = self._last.get(observed.node_id)
+            if last is None or not self._came_with(last, observed.at_us, event):
+                del asked[0]
+
+    @staticmethod
+    def _came_with(last: Observed, at_us: int, event: HighWatermarkLearned) -> bool:
+        """Whether the records before it were in the same answer, which was read before they were acknowledged."""
+        records = last.event
+        return isinstance(records, RecordsAppended) and (
+            last.at_us == at_us or event.high_watermark <= records.first_offset
+        )
 
 
 def _as_growth(event: object) -> object:

@@ -7,13 +7,14 @@ alarm costs an operator's night. Must never ask the product's own code whether t
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NoReturn
 
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.image.image import MetadataImage
 from tanist.controller.image.partition_state import PartitionState
 from tanist.events.event import Event as NodeEvent
-from tanist.events.metadata import LeaderElected, SessionExpired
+from tanist.events.metadata import ControllerActivated, LeaderElected, SessionExpired
 from tanist.events.replication import BecameLeader, IsrChanged, IsrProposed, SucceededItself
 from tanist.replica.leader import LeaderState
 from tanist.sim.checkers.violation import Violation
@@ -46,11 +47,14 @@ class CauseChecks(Watcher):
         """In this turn: an exception from `observed` would be one of the node."""
         self._led_since_us: dict[tuple[int, str], int] = {}
         """(node, partition) -> when its newest leader epoch began there."""
+        self._joined: dict[tuple[int, str], set[int]] = {}
+        """Who has joined the ISR since then: perhaps without ever having had all."""
         self._disturbed_us: dict[int, int] = {}
-        """When a node last began its life, continued, was given an exception, or was no voter any more: a leader that
-        was removed hears of the next one after an election timeout.
-        """
-        self._voters: frozenset[int] = frozenset()
+        """When a node last began its life, continued, or was given an exception."""
+        self._active_since_us: dict[int, int] = {}
+        """When a controller last became the active one: sessions begin anew then."""
+        self._voters: Collection[int] = ()
+        """Of a dynamic quorum."""
         self._shrunk: list[str] = []
         """Partitions whose ISR has shrunk in this turn."""
         world.watchers.append(self)
@@ -61,8 +65,7 @@ class CauseChecks(Watcher):
         if isinstance(event, LifeBegan | Thawed | ExceptionPlanted):
             self._disturbed_us[event.node_id] = self._world.now_us
         elif isinstance(event, VotersCommitted):
-            left, self._voters = self._voters - set(event.voters.ids), frozenset(event.voters.ids)
-            self._disturbed_us |= dict.fromkeys(left, self._world.now_us)
+            self._voters = event.voters.ids
         elif isinstance(event, PartitionStateCommitted) and event.before is not None:
             self._check_change(event.partition_name, event.before, event.after)
 
@@ -71,8 +74,13 @@ class CauseChecks(Watcher):
             self._observed.append(event)
         elif isinstance(event, BecameLeader | SucceededItself):
             self._led_since_us[host.node_id, event.partition] = self._world.now_us
-        elif isinstance(event, IsrChanged) and event.shrank:
-            self._shrunk.append(event.partition)
+            self._joined[host.node_id, event.partition] = set()
+        elif isinstance(event, ControllerActivated):
+            self._active_since_us[host.node_id] = self._world.now_us
+        elif isinstance(event, IsrChanged):
+            self._joined.setdefault((host.node_id, event.partition), set()).update(event.grew)
+            if event.shrank:
+                self._shrunk.append(event.partition)
 
     def turn_ended(self, host: Host) -> None:
         observed, self._observed = self._observed, []
@@ -114,14 +122,15 @@ class CauseChecks(Watcher):
             self._fail("S34", Place(event.partition, host.node_id), said, "unclean" if event.unclean else "clean")
 
     def _check_proposal(self, host: Host, event: IsrProposed) -> None:
-        """S35: a leader drops nobody before it could have been late in this epoch."""
-        since_us = self._led_since_us.get((host.node_id, event.partition))
-        dropped = sorted(set(event.isr) - set(event.proposed))
+        """S35: a leader drops nobody of its first ISR before it could have been late in this epoch."""
+        led = host.node_id, event.partition
+        since_us = self._led_since_us.get(led)
+        dropped = sorted(set(event.isr) - set(event.proposed) - self._joined.get(led, set()))
         lag_us = int(host.properties.get("replica.lag.time.max.ms", "30000")) * MICROSECONDS
         if dropped and since_us is not None and self._world.now_us - since_us <= lag_us:
             said = f": drops {dropped} from its ISR {self._world.now_us - since_us} us after its leadership began"
             self._fail("S35", Place(event.partition, host.node_id), said)
-        for hosted in () if dropped or host.node is None else host.node.replicas:
+        for hosted in () if set(event.isr) - set(event.proposed) or host.node is None else host.node.replicas:
             if hosted.leader is not None and f"{hosted.topic}-{hosted.index}" == event.partition:
                 self._check_joining(host, event, hosted.log.log_end_offset, hosted.leader)
 
@@ -137,7 +146,9 @@ class CauseChecks(Watcher):
                     self._fail("S35", Place(event.partition, host.node_id), said)
 
     def _check_expiry(self, controller: Host, event: SessionExpired) -> None:
-        """S35: a broker whose session ends was away, or its way to the controllers was."""
+        """S35: a broker whose session ends was away, or its way to the controllers was; or who is the controller is new
+        to it, as when the one before it hangs.
+        """
         broker_id = event.broker_id
         world, broker = self._world, self._world.hosts.get(broker_id)
         if broker is None or not broker.up or broker.frozen or broker.node is None:
@@ -146,6 +157,8 @@ class CauseChecks(Watcher):
             return  # it is back, and is not registered before the session of its former life has ended
         session_us = int(controller.properties.get("broker.session.timeout.ms", "9000")) * MICROSECONDS
         since_us = world.now_us - session_us - _REPEAT_US
+        if self._active_since_us.get(controller.node_id, 0) >= since_us:
+            return
         conditions = world.network.conditions
         slow = {name for link in conditions.slow_links for name in link}
         disturbed = self._disturbed_us.get(broker_id, 0) >= since_us or broker.name in slow
