@@ -1,7 +1,6 @@
-"""`tanist spark`: the pipeline's jobs (docs/pipeline.md). PySpark is imported by the command that needs it.
+"""`tanist spark`: the pipeline's jobs (docs/pipeline.md). Progress goes to standard error, results to standard output.
 
-Each job tells on standard error what it is doing, and on standard output what came of it: for people, or with `--json`
-for programs.
+PySpark is imported by the command that needs it.
 """
 
 from __future__ import annotations
