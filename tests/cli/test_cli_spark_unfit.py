@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -145,6 +146,19 @@ def test_what_a_job_writes_has_space_and_replaces_nothing_else(data: Data, tmp_p
     for name in ("_SUCCESS", "._SUCCESS.crc", "part-0.snappy.parquet", ".part-0.snappy.parquet.crc"):
         (earlier / name).touch()
     assert began(*audit, "--output", earlier, "--html", tmp_path / "a.html")
+
+
+def test_a_service_that_cannot_be_is_refused(data: Data) -> None:
+    audit = ("audit", "--data", data.partition("orders-0").folder)
+    assert refusal(*audit, "--every", "ten minutes").startswith("an interval is a number and a unit")
+    assert "--metrics needs --every" in job(*audit, "--metrics", "127.0.0.1:9400").stderr
+    assert "'9400' is not host:port" in job(*audit, "--every", "1 hour", "--metrics", "9400").stderr
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        assert "in use" in refusal(*audit, "--every", "1 hour", "--metrics", address)
+    assert began(*audit, "--every", "1 hour 30 minutes", "--metrics", address)
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder in which root, too, may make no file")

@@ -43,6 +43,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         # Java code that is generated and compiled for each query costs more than it saves with so few rows.
         spark__sql__codegen__wholeStage=False,
         spark__sql__codegen__factoryMode="NO_CODEGEN",
+        # Tests look for passwords in the plans of all queries.
+        spark__sql__ui__retainedExecutions=1000,
     )
     yield made
     made.stop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -123,6 +124,16 @@ def test_a_service_finds_what_was_lost_goes_on_without_its_folder_and_ends_with_
     assert {len(each["findings"]) for each in lines if not each["counts"]} == {0}
     assert "not judged: " in problem
     assert "Traceback" not in problem
+
+
+def test_a_service_whose_java_is_gone_ends(tmp_path: Path) -> None:
+    sound_scene(1, 200, seed=3).write(tmp_path)
+    with service(tmp_path) as (process, port):
+        assert wait_until(lambda: scraped(port).get('tanist_audits_total{outcome="clean"}', 0) >= 1, PATIENCE_S)
+        (java,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(java), signal.SIGKILL)
+        assert process.wait(PATIENCE_S) == 2
+    assert "not judged: " in (tmp_path / "stderr").read_text()
 
 
 @contextmanager

@@ -33,6 +33,11 @@ _SETTINGS: Final = {
     # Of each plan there is a text, for a page that is off. Those of cached tables are in it wherever they are used: an
     # audit's would be hundreds of MB.
     "spark.sql.maxPlanStringLength": "100000",
+    # Thousands of jobs that have ended would be kept for that page: 10 MB of each audit of a service.
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
     # A stream writes two small files into its checkpoint at every trigger. Hadoop's checksums make them four, and
     # without its native library it starts a process for each, to set the file's mode: half of a small trigger's time.
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
