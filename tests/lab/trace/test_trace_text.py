@@ -372,21 +372,21 @@ def test_a_fetch_that_comes_again_does_not_shorten_a_log() -> None:
     assert known.follows(Observed(5_000, *events[-1]))
 
 
-def test_a_log_grows_after_the_fetch_that_is_told_in_the_same_millisecond() -> None:
+def test_a_log_grows_after_the_fetch_that_is_reported_in_the_same_millisecond() -> None:
     """The fetch of this offset before it was answered: with a high watermark, or with nothing."""
     first, second = RecordsAppended(P, 0, 0, 1), RecordsAppended(P, 0, 1, 2)
     start, asked = FollowerFetched(P, 3, 9, 0, 0, -1), FollowerFetched(P, 3, 9, 0, 1, 0)
     moved, learned = HighWatermarkMoved(P, 0, 1, (2, 3, 1), ()), HighWatermarkLearned(P, 0, 1)
     before = [(1, CREATED), (2, BecameLeader(P, 0, 0)), (2, start), (2, first), (3, first), (2, asked), (2, moved)]
     for answer in ([(3, learned)], []):
-        told = [*before, *answer, (2, second)]
-        observed = [Observed(1_000 * at, *each) for at, each in enumerate(told)]
+        all_of_it = [*before, *answer, (2, second)]
+        observed = [Observed(1_000 * at, *each) for at, each in enumerate(all_of_it)]
         observed += [Observed(50_000, 3, second), Observed(50_000, 2, asked)]
         assert [each.event for each in causal(observed, P)][-2:] == [asked, second]
 
 
 def test_what_was_learned_a_moment_after_its_records_uses_no_other_fetch() -> None:
-    """Both came with one answer, and the clock ticked in between: the next fetch has been told before."""
+    """Both came with one answer, and the clock ticked in between: the next fetch has been reported before."""
     first, second = RecordsAppended(P, 0, 0, 1), RecordsAppended(P, 0, 1, 2)
     asked, again = FollowerFetched(P, 3, 9, 0, 0, -1), FollowerFetched(P, 3, 9, 0, 1, 0)
     known = _Known()
@@ -399,7 +399,7 @@ def test_what_was_learned_a_moment_after_its_records_uses_no_other_fetch() -> No
     assert not known.follows(Observed(7_000, 3, second)), "another answer"
 
 
-def test_a_decision_that_is_told_in_two_milliseconds_is_one() -> None:
+def test_a_decision_that_is_reported_in_two_milliseconds_is_one() -> None:
     unfenced, change = BrokerUnfenced(3, 9), changed(1, (2, 3, 1), (3,), leader=3, leader_before=-1)
     observed = [Observed(0, 1, CREATED), Observed(5_000, 11, unfenced)]
     for later_us, together in ((1_000, True), (1_000_000, False)):

@@ -137,7 +137,7 @@ def _next(waiting: dict[int, deque[Observed]], known: _Known, *, force: bool) ->
 
 
 def _is_of_its_turn(change: Observed, cause: Observed) -> bool:
-    """Whether a process has told the two parts of one decision in two milliseconds."""
+    """Whether a process has reported the two parts of one decision in two milliseconds."""
     event = change.event
     return isinstance(event, PartitionChanged) and change.at_us <= cause.at_us + _TURN_US and _makes(cause.event, event)
 
