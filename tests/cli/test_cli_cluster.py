@@ -103,7 +103,7 @@ def test_the_life_of_a_topic(tanist: Tanist) -> None:
         return bool(shown == [{"name": "consumer.session.timeout.ms", "value": "50000", "source": "group"}])
 
     assert wait_until(changed, 120)
-    assert "greater than or equal to" in tanist(
+    assert "must be in the range" in tanist(
         "configs", "alter", "--group", "g", "--config", "consumer.session.timeout.ms=5", code=1
     )
     tanist("configs", "alter", "--broker", "2", "--config", "leader.replication.throttled.rate=1000")

@@ -335,8 +335,9 @@ def egress_command(
     type=click.Choice(
         ["plain", "groups", "transactions", "share-groups", "voters", "trimming", "exceptions", "secured", "settings"]
     ),
-    help="As the options of `tanist lab run`; or settings, which compares --rf, --min-isr and --strategy. Repeatable.  "
-    "[default: plain]",
+    metavar="KIND",
+    help="plain, groups, transactions, share-groups, voters, trimming, exceptions or secured, as options of `tanist "
+    "lab run`; or settings, which compares --rf, --min-isr and --strategy. Repeatable.  [default: plain]",
 )
 @click.option("--rf", "factors", multiple=True, type=click.IntRange(1, 9), help="Of settings. Repeatable.  [3]")
 @click.option("--min-isr", "least", multiple=True, type=click.IntRange(1, 9), help="Likewise.  [1 and 2]")
