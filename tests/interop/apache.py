@@ -48,7 +48,7 @@ TOOL_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava
 LOAD_FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"
-CONFIGS = "kafka.admin.ConfigCommand"
+CONFIGS = PIN.config_command
 METADATA_QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"
 REASSIGN_PARTITIONS = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 LEADER_ELECTION = "org.apache.kafka.tools.LeaderElectionCommand"

@@ -84,7 +84,7 @@ def client_settings(cluster: Cluster, *, as_admin: bool = False) -> dict[str, An
 
 def raw_client(cluster: Cluster, node_id: int) -> RawClient:
     """A connection to one node."""
-    client = RawClient(*cluster.address(node_id))
+    client = RawClient(*cluster.address(node_id), timeout_s=60)
     if isinstance(cluster, Secured):
         try:
             cluster.log_in(client)

@@ -27,6 +27,8 @@ class Pin:
     """The highest level of `share.version` that it has."""
     has_shell: bool
     """Whether Maven Central has kafka-shell of it."""
+    config_command: str = "org.apache.kafka.tools.ConfigCommand"
+    """The class of `kafka-configs`."""
 
     @property
     def release(self) -> str:
@@ -42,7 +44,7 @@ class Pin:
 PINS: Final[Mapping[str, Pin]] = {
     pin.version: pin
     for pin in (
-        Pin("4.3.1", metadata_version=30, share_version=1, has_shell=True),
+        Pin("4.3.1", metadata_version=30, share_version=1, has_shell=True, config_command="kafka.admin.ConfigCommand"),
         Pin("4.4.0", metadata_version=33, share_version=2, has_shell=False),
     )
 }
