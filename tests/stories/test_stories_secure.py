@@ -97,7 +97,12 @@ def test_an_expired_certificate_is_what_log_status_and_alerts_say(cluster: Secur
         raw_client(cluster, 2)
     cluster.tanist("certs", "renew", "2")
     wait_for(lambda: alarmed(cluster) == {1: False, 2: False, 3: False}, "no alert any more", timeout_s=30)
-    raw_client(cluster, 2).close()
+
+    def gets_in() -> bool:
+        raw_client(cluster, 2).close()
+        return True
+
+    wait_for(gets_in, "the renewed certificate is served")
     assert "expired" not in cluster.tanist("status")
 
 

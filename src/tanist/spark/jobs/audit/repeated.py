@@ -11,15 +11,16 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Event
-from typing import Final
-
-from pyspark.sql import SparkSession
-from pyspark.sql.utils import is_remote
+from typing import TYPE_CHECKING, Final
 
 from tanist.broker.metrics.definition import counter, gauge
 from tanist.broker.metrics.text import Exposition
 from tanist.lab.anomalies import OF_AUDITS
-from tanist.spark.jobs.audit.result import AuditResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tanist.spark.jobs.audit.result import AuditResult
 
 _CLEAN, _FOUND, _UNJUDGED = "clean", "found", "unjudged"
 _CANCELLED_EVERY_S: Final = 0.2
@@ -119,6 +120,8 @@ def until_interrupted(spark: SparkSession, task: Callable[[Event], None]) -> Non
 
 
 def _cancel_jobs(spark: SparkSession) -> None:
+    from pyspark.sql.utils import is_remote
+
     if is_remote():
         spark.interruptAll()
     else:
