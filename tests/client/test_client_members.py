@@ -9,7 +9,8 @@ from uuid import UUID
 import pytest
 
 from tanist.client.classic_member import ClassicGroupMember
-from tanist.client.consumer_member import JOINING, LEAVING, ConsumerGroupMember
+from tanist.client.consumer_member import ConsumerGroupMember
+from tanist.client.epoch_member import JOINING, LEAVING
 from tanist.client.membership import (
     NO_GENERATION,
     Assigned,
