@@ -235,7 +235,7 @@ def run(cluster: Cluster, *, seconds: float, members: int, groups: int, kill_eve
     bootstrap = [cluster.address(node_id) for node_id in cluster.node_ids]
     names = [f"g{n}" for n in range(groups)]
 
-    def ground_of(name: str) -> ClientContext:
+    def ground_of(name: str) -> ClientContext[Witness]:
         return ClientContext(loop, network, bootstrap, random.Random(f"{seed}/{name}"), account)
 
     watchers = [

@@ -125,12 +125,13 @@ class CauseChecks(Watcher):
         """S35: a leader drops nobody of its first ISR before it could have been late in this epoch."""
         led = host.node_id, event.partition
         since_us = self._led_since_us.get(led)
-        dropped = sorted(set(event.isr) - set(event.proposed) - self._joined.get(led, set()))
+        left = set(event.isr) - set(event.proposed)
+        dropped = sorted(left - self._joined.get(led, set()))
         lag_us = int(host.properties.get("replica.lag.time.max.ms", "30000")) * MICROSECONDS
         if dropped and since_us is not None and self._world.now_us - since_us <= lag_us:
             said = f": drops {dropped} from its ISR {self._world.now_us - since_us} us after its leadership began"
             self._fail("S35", Place(event.partition, host.node_id), said)
-        for hosted in () if set(event.isr) - set(event.proposed) or host.node is None else host.node.replicas:
+        for hosted in () if left or host.node is None else host.node.replicas:
             if hosted.leader is not None and f"{hosted.topic}-{hosted.index}" == event.partition:
                 self._check_joining(host, event, hosted.log.log_end_offset, hosted.leader)
 

@@ -6,11 +6,14 @@ Each function draws from the stream of its profile, in the order in which the pr
 from __future__ import annotations
 
 import random
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from tanist.faults import in_drawing_order
+from tanist.sim.run.config import ChaosConfig
 from tanist.sim.world.world import COMBINED
 
+_LOSING_SHARE: Final = 0.2
 _KINDS = (
     "crash",
     "crash-leader",
@@ -24,6 +27,7 @@ _KINDS = (
     "reset",
     "crash-controller",
 )
+_LEAVING_KINDS = ("crash-mid-turn", "crash", "stop")
 _RARE_KINDS = ("partition-clients", "flap", "lossy", "blackout", "disk-slow", "rolling")
 """Their order counts: seeds draw from it."""
 
@@ -61,3 +65,29 @@ def properties(rng: random.Random) -> dict[str, str]:
         "unclean.recovery.manager.enabled": "true" if rng.random() < 0.7 else "false",
         "tanist.unclean.recovery.grace.ms": str(rng.choice((100, 1_000))),
     }
+
+
+def has_losses(rng: random.Random) -> bool:
+    """Whether a seed is one with losses."""
+    return rng.random() < _LOSING_SHARE
+
+
+def losing(rng: random.Random, config: ChaosConfig) -> ChaosConfig:
+    """The same, with unclean elections that take records away, mostly of the workload's topics."""
+    careless = (("flush.messages", "9223372036854775807"), ("min.insync.replicas", "1"))
+    return replace(
+        config,
+        topics=tuple(replace(topic, configs=(*topic.configs, *careless)) for topic in config.topics),
+        kinds=in_drawing_order(
+            {"power-loss", "blackout", "crash-leader", rng.choice(_LEAVING_KINDS), rng.choice(config.kinds)}
+        ),
+        fault_pause_ms=(300, 2_000),
+        down_max=3,
+        may_lose=True,
+        properties={
+            **config.properties,
+            "unclean.recovery.manager.enabled": "true",
+            "unclean.recovery.strategy": "Aggressive",
+            "log.flush.interval.messages": "1",
+        },
+    )

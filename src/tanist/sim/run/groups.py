@@ -19,17 +19,15 @@ from typing import Any, ClassVar
 from tanist.sim.checkers.coordinators import CoordinatorChecks
 from tanist.sim.checkers.groups import Ledger
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
-from tanist.sim.events import ClientAway, GroupMoved, PartitionsRequested
-from tanist.sim.oracle import PartitionOracle
+from tanist.sim.events import GroupMoved, PartitionsRequested
+from tanist.sim.run.clients import Clients, but_for_internal_topics
 from tanist.sim.run.config import CLASSIC, CONSUMER, MOVING, GroupPlan
 from tanist.sim.run.workload import Run
-from tanist.sim.workload.group_client import ClientContext, GroupClient, OffsetWatcher
+from tanist.sim.workload.group_client import OffsetWatcher
 from tanist.sim.workload.group_members import SimGroupMember
-from tanist.sim.world.clock import SimClock, stream
-from tanist.sim.world.scheduler import MICROSECONDS, Process
-from tanist.sim.world.world import BROKER_PORT, World
+from tanist.sim.world.clock import stream
+from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.wire.errors import ErrorCode
-from tanist.wire.internal_topics import OFFSETS_TOPIC
 from tanist.wire.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 
 _CREATE_PARTITIONS_VERSION = 3
@@ -73,11 +71,11 @@ class Groups:
         replicas = run.checkers.replicas
         self.ledger = Ledger(self.world, replicas)
         CoordinatorChecks(self.world)
-        # The checkers know the producers of each topic; only coordinators write to the topic of the groups.
-        replicas.leaders.on_committed = _but_for_offsets(replicas.leaders.on_committed)
-        replicas.elections.on_given_up = _but_for_offsets(replicas.elections.on_given_up)
+        # The checkers know the producers of each topic.
+        replicas.leaders.on_committed = but_for_internal_topics(replicas.leaders.on_committed)
+        replicas.elections.on_given_up = but_for_internal_topics(replicas.elections.on_given_up)
+        self._clients = Clients(self.world, "groups", self._settings)
         self.members = [member for plan in self._settings.plans for member in self._members_of(plan)]
-        self._churning = True
         self._resting: set[SimGroupMember] = set()
         """Members whose protocol their group does not speak at the time."""
         self.watchers = [self._watcher_of(plan) for plan in self._settings.plans]
@@ -91,7 +89,7 @@ class Groups:
             name = f"{plan.group}/member{n}"
             made.append(
                 SimGroupMember(
-                    self._context(name),
+                    self._clients.context(name, self.ledger),
                     name,
                     plan.group,
                     plan.topics,
@@ -105,18 +103,8 @@ class Groups:
 
     def _watcher_of(self, plan: GroupPlan) -> OffsetWatcher:
         name = f"{plan.group}/watcher"
-        return OffsetWatcher(self._context(name), name, plan.group, pause_ms=self._settings.watch_pause_ms)
-
-    def _context(self, name: str) -> ClientContext:
-        world, process = self.world, Process(name)
-        world.clients.append(name)
-        return ClientContext(
-            clock=_ProcessClock(world, process),
-            network=world.network.view(name, process),
-            bootstrap=[(host.name, BROKER_PORT) for host in world.brokers],
-            rng=stream(world.seed, name),
-            witness=self.ledger,
-            login=world.login_of(name),
+        return OffsetWatcher(
+            self._clients.context(name, self.ledger), name, plan.group, pause_ms=self._settings.watch_pause_ms
         )
 
     # -- the run
@@ -129,36 +117,36 @@ class Groups:
                 self._move(plan, stream(run.seed, f"{plan.group}/moves"))
         for member in self.members:
             if member not in self._resting:
-                self._as(member, member.start)
+                self._clients.act(member, member.start)
         for watcher in self.watchers:
-            self._as(watcher, watcher.start)
+            self._clients.act(watcher, watcher.start)
         run.begin_faults()
         for member in self.members:
-            self._churn(member, stream(run.seed, f"{member.name}/churn"))
+            self._clients.churn(member, stream(run.seed, f"{member.name}/churn"), self._resting)
         if settings.grows:
             world.scheduler.after(fault_time_ms * MICROSECONDS // 2, self._grow)
         world.run_for(fault_time_ms)
         self._check_recovery(liveness)
         for member in self.members:
-            self._as(member, member.leave)
+            self._clients.act(member, member.leave)
         for watcher in self.watchers:
-            self._as(watcher, watcher.stop)
+            self._clients.act(watcher, watcher.stop)
         world.run_for(1_000)
         liveness.run(stream(run.seed, LIVENESS_STREAM))
         world.counts["groups: commits refused"] += sum(sum(member.errors.values()) for member in self.members)
 
     def _check_recovery(self, liveness: LivenessPhase) -> None:
         """C5: after the repairs, every partition gets an owner with acknowledged commits, even if members are gone."""
-        self._churning = False
+        self._clients.churning = False
         self._resting.clear()
         self._run.nemesis.end()
         for member in self.members:
-            self._resume(member)
+            self._clients.resume(member)
         for plan in self._settings.plans:
             members = [member for member in self.members if member.group == plan.group]
             there = [member for member in members if member.running] or members[:1]
             for member in members if self._settings.all_return else there:
-                self._as(member, member.start)
+                self._clients.act(member, member.start)
         for member in self.members:
             member.reported_commits.clear()
         liveness.must(
@@ -180,38 +168,6 @@ class Groups:
 
     # -- members come and go
 
-    def _churn(self, member: SimGroupMember, rng: random.Random) -> None:
-        low_ms, high_ms = self._settings.churn_pause_ms
-        if not self._settings.churn:
-            return
-
-        def strike() -> None:
-            if not self._churning:
-                return
-            if member in self._resting:
-                again()
-                return
-            kind, away_ms = rng.choice(self._settings.churn), rng.randint(*self._settings.away_ms)
-            self.world.counts[f"groups: members {kind}"] += 1
-            self.world.emit(ClientAway(member.name, kind, away_ms))
-            if kind == "pause":
-                _process_of(member).frozen = True
-            else:
-                self._as(member, member.leave if kind == "leave" else member.die)
-            self.world.scheduler.after(away_ms * MICROSECONDS, back)
-
-        def back() -> None:
-            if self._churning:
-                self._resume(member)
-                if member not in self._resting:
-                    self._as(member, member.start)
-                again()
-
-        def again() -> None:
-            self.world.scheduler.after(rng.randint(low_ms, high_ms) * MICROSECONDS, strike)
-
-        again()
-
     def _move(self, plan: GroupPlan, rng: random.Random) -> None:
         """The group goes over to the other protocol, again and again."""
         members = [member for member in self.members if member.group == plan.group]
@@ -223,16 +179,16 @@ class Groups:
 
         def comes(member: SimGroupMember) -> None:
             self._resting.discard(member)
-            self._as(member, member.start)
+            self._clients.act(member, member.start)
 
         def goes(member: SimGroupMember, act: Callable[[], None]) -> None:
             self._resting.add(member)
-            self._resume(member)
-            self._as(member, act)
+            self._clients.resume(member)
+            self._clients.act(member, act)
 
         def go_over() -> None:
             nonlocal there, others
-            if not self._churning:
+            if not self._clients.churning:
                 return
             there, others = others, there
             kind, between_ms = rng.choice(self._settings.moves), rng.randint(50, 1_000)
@@ -255,12 +211,7 @@ class Groups:
 
     def _later(self, delay_ms: int, act: Callable[[], None]) -> None:
         """Act then, if the groups have not been asked to settle by then."""
-        self.world.scheduler.after(delay_ms * MICROSECONDS, lambda: act() if self._churning else None)
-
-    def _resume(self, member: SimGroupMember) -> None:
-        process = _process_of(member)
-        if process.frozen:
-            self.world.scheduler.thaw(process)
+        self.world.scheduler.after(delay_ms * MICROSECONDS, lambda: act() if self._clients.churning else None)
 
     def _grow(self) -> None:
         """A topic gets one more partition, which its groups must assign."""
@@ -280,30 +231,3 @@ class Groups:
             self._run.admin.any_broker().call(request, _CREATE_PARTITIONS_VERSION, _GROWTH_TIMEOUT_MS, handle_response)
 
         self._run.admin.run(ask)
-
-    def _as(self, client: GroupClient, act: Callable[[], None]) -> None:
-        """Run an action of a client as its own process."""
-        self.world.scheduler.after(0, act, _process_of(client))
-
-
-class _ProcessClock(SimClock):
-    """The clock of a client, with the client's process."""
-
-    def __init__(self, world: World, process: Process) -> None:
-        super().__init__(world.scheduler, process)
-        self.process = process
-
-
-def _process_of(client: GroupClient) -> Process:
-    clock = client.context.clock
-    if not isinstance(clock, _ProcessClock):
-        raise TypeError(f"{client.name} is not a client of the simulator")
-    return clock.process
-
-
-def _but_for_offsets(callback: Callable[..., None]) -> Callable[..., None]:
-    def tell(oracle: PartitionOracle, *rest: Any) -> None:
-        if not oracle.name.startswith(f"{OFFSETS_TOPIC}-"):
-            callback(oracle, *rest)
-
-    return tell

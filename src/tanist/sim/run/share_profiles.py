@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from tanist.faults import in_drawing_order
 from tanist.sim.run import coordinator_profiles
 from tanist.sim.run.additions import clocks_off, has_inquirers
 from tanist.sim.run.config import CHURN, SHARES, ChaosConfig
@@ -13,14 +12,11 @@ from tanist.sim.workload.operations import Topic
 from tanist.sim.workload.share_settings import SharePlan, ShareSettings
 from tanist.sim.world.clock import stream
 
-_LEAVING_KINDS = ("crash-mid-turn", "crash", "stop")
-_LOSING_SHARE = 0.2
-
 
 def drawn(seed: int) -> ChaosConfig:
     """What a seed draws for share groups."""
     config = _without_losses(seed)
-    return _losing(seed, config) if stream(seed, "shares/losses").random() < _LOSING_SHARE else config
+    return _losing(seed, config) if coordinator_profiles.has_losses(stream(seed, "shares/losses")) else config
 
 
 def _without_losses(seed: int) -> ChaosConfig:
@@ -99,20 +95,11 @@ def _sessions(rng: random.Random, members: int) -> dict[str, str]:
 def _losing(seed: int, config: ChaosConfig) -> ChaosConfig:
     """The same, with unclean elections that take records away, mostly of the topics, sometimes states."""
     rng = stream(seed, "shares/losing")
-    careless = (("flush.messages", "9223372036854775807"), ("min.insync.replicas", "1"))
+    losing = coordinator_profiles.losing(rng, config)
     return replace(
-        config,
-        topics=tuple(replace(topic, configs=(*topic.configs, *careless)) for topic in config.topics),
-        kinds=in_drawing_order(
-            {"power-loss", "blackout", "crash-leader", rng.choice(_LEAVING_KINDS), rng.choice(config.kinds)}
-        ),
-        fault_pause_ms=(300, 2_000),
-        down_max=3,
-        may_lose=True,
+        losing,
         properties={
-            **config.properties,
-            "unclean.recovery.manager.enabled": "true",
-            "unclean.recovery.strategy": "Aggressive",
+            **losing.properties,
             "log.flush.interval.messages": rng.choice(("1", "1", "9223372036854775807")),
             "share.coordinator.state.topic.min.isr": rng.choice(("1", "2")),
         },

@@ -11,26 +11,20 @@ the faults:
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from tanist.client.admin import GROUP_RESOURCE, alter_configs_request
 from tanist.sim.checkers.coordinators import CoordinatorChecks
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.checkers.shares import ShareChecks
-from tanist.sim.events import ClientAway
-from tanist.sim.oracle import PartitionOracle
+from tanist.sim.run.clients import Clients, but_for_internal_topics
 from tanist.sim.run.workload import Run
 from tanist.sim.situations import SituationCounter
 from tanist.sim.situations_of_shares import OF_SHARES
 from tanist.sim.workload.producer import Producer
-from tanist.sim.workload.share_members import Share, ShareContext, SimShareMember
-from tanist.sim.workload.share_settings import SharePlan
-from tanist.sim.world.clock import SimClock, stream
-from tanist.sim.world.scheduler import MICROSECONDS, Process
-from tanist.sim.world.world import BROKER_PORT
-from tanist.wire.internal_topics import INTERNAL_TOPICS
+from tanist.sim.workload.share_members import Share, SimShareMember
+from tanist.sim.world.clock import stream
 
 _CONFIGS_TIMEOUT_MS = 3_000
 
@@ -62,13 +56,15 @@ class Shares:
         self.checks = ShareChecks(self.world, replicas, settings)
         CoordinatorChecks(self.world).on_share_states = self.checks.state_is_whole
         self.world.watchers.append(SituationCounter(self.world.counts, OF_SHARES))
-        # The checkers know the producers of each topic; only coordinators write to the internal ones.
-        replicas.leaders.on_committed = _but_for_internal_topics(replicas.leaders.on_committed)
-        replicas.elections.on_given_up = _but_for_internal_topics(replicas.elections.on_given_up)
-        self.processes: dict[SimShareMember, Process] = {}
-        for plan in settings.plans:
-            for n in range(plan.members):
-                self._make_member(f"{plan.group}/m{n}", plan)
+        # The checkers know the producers of each topic.
+        replicas.leaders.on_committed = but_for_internal_topics(replicas.leaders.on_committed)
+        replicas.elections.on_given_up = but_for_internal_topics(replicas.elections.on_given_up)
+        self._clients = Clients(self.world, "shares", settings)
+        self.members = [
+            SimShareMember(self._clients.context(name, self.checks), name, plan, settings)
+            for plan in settings.plans
+            for name in (f"{plan.group}/m{n}" for n in range(plan.members))
+        ]
         self.producers = [
             Producer(
                 run.world,
@@ -82,20 +78,6 @@ class Shares:
             for topic in run.config.topics
             for n in range(run.config.producers)
         ]
-        self._churning = True
-
-    def _make_member(self, name: str, plan: SharePlan) -> None:
-        world, process = self.world, Process(name)
-        world.clients.append(name)
-        context = ShareContext(
-            clock=SimClock(world.scheduler, process),
-            network=world.network.view(name, process),
-            bootstrap=[(host.name, BROKER_PORT) for host in world.brokers],
-            rng=stream(world.seed, name),
-            witness=self.checks,
-            login=world.login_of(name),
-        )
-        self.processes[SimShareMember(context, name, plan, self._settings)] = process
 
     # -- the run
 
@@ -104,18 +86,17 @@ class Shares:
         self._configure(liveness)
         for producer in self.producers:
             producer.start()
-        for member in self.processes:
-            self._as(member, member.start)
+        for member in self.members:
+            self._clients.act(member, member.start)
         run.begin_faults()
-        if self._settings.churn:
-            for member in self.processes:
-                self._churn(member, stream(run.seed, f"{member.name}/churn"))
+        for member in self.members:
+            self._clients.churn(member, stream(run.seed, f"{member.name}/churn"))
         world.run_for(run.config.fault_time_ms)
-        self._churning = False
-        for member in self.processes:
-            self._resume(member)
+        self._clients.churning = False
+        for member in self.members:
+            self._clients.resume(member)
             member.settle()
-            self._as(member, member.start)
+            self._clients.act(member, member.start)
         liveness.run(stream(run.seed, LIVENESS_STREAM), producers=self.producers)
         shares = list(self._shares())
         liveness.must(
@@ -124,8 +105,8 @@ class Shares:
             lambda: f"not done with: {'; '.join(self.checks.unsettled(shares))}",
         )
         self.checks.check_all_done(shares)
-        for member in self.processes:
-            self._as(member, member.leave)
+        for member in self.members:
+            self._clients.act(member, member.leave)
         world.run_for(1_000)
 
     def _shares(self) -> Iterator[Share]:
@@ -152,47 +133,3 @@ class Shares:
         if left:
             self._run.admin.run(ask)
         liveness.must(lambda: not left, "L2", lambda: "the groups cannot be configured")
-
-    # -- members come and go
-
-    def _churn(self, member: SimShareMember, rng: random.Random) -> None:
-        settings = self._settings
-
-        def strike() -> None:
-            if not self._churning:
-                return
-            kind, away_ms = rng.choice(settings.churn), rng.randint(*settings.away_ms)
-            self.world.counts[f"shares: members {kind}"] += 1
-            self.world.emit(ClientAway(member.name, kind, away_ms))
-            if kind == "pause":
-                self.processes[member].frozen = True
-            else:
-                self._as(member, member.leave if kind == "leave" else member.die)
-            self.world.scheduler.after(away_ms * MICROSECONDS, back)
-
-        def back() -> None:
-            if self._churning:
-                self._resume(member)
-                self._as(member, member.start)
-                again()
-
-        def again() -> None:
-            self.world.scheduler.after(rng.randint(*settings.churn_pause_ms) * MICROSECONDS, strike)
-
-        again()
-
-    def _resume(self, member: SimShareMember) -> None:
-        if self.processes[member].frozen:
-            self.world.scheduler.thaw(self.processes[member])
-
-    def _as(self, member: SimShareMember, act: Callable[[], None]) -> None:
-        """Run an action of a member as its own process."""
-        self.world.scheduler.after(0, act, self.processes[member])
-
-
-def _but_for_internal_topics(callback: Callable[..., None]) -> Callable[..., None]:
-    def tell(oracle: PartitionOracle, *rest: Any) -> None:
-        if oracle.name.rpartition("-")[0] not in INTERNAL_TOPICS:
-            callback(oracle, *rest)
-
-    return tell

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tanist.faults import in_drawing_order
 from tanist.sim.run import coordinator_profiles
 from tanist.sim.run.additions import clocks_off, has_inquirers, last_epochs, trimming
 from tanist.sim.run.config import (
@@ -20,15 +19,13 @@ from tanist.sim.run.config import (
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.clock import stream
 
-_LEAVING_KINDS = ("crash-mid-turn", "crash", "stop")
-_LOSING_SHARE = 0.2
 _MEMBERS_SHARE = 0.3
 
 
 def drawn(seed: int) -> ChaosConfig:
     """What a seed draws for transactions."""
     config = _with_members(seed, _without_losses(seed))
-    return _losing(seed, config) if stream(seed, "transactions/losses").random() < _LOSING_SHARE else config
+    return _losing(seed, config) if coordinator_profiles.has_losses(stream(seed, "transactions/losses")) else config
 
 
 def losing_records(seed: int) -> ChaosConfig:
@@ -108,21 +105,4 @@ def _in_groups(config: ChaosConfig, protocol: str) -> ChaosConfig:
 
 def _losing(seed: int, config: ChaosConfig) -> ChaosConfig:
     """The same, with unclean elections that take records and markers away, mostly of the applications' topic."""
-    rng = stream(seed, "transactions/losing")
-    careless = (("flush.messages", "9223372036854775807"), ("min.insync.replicas", "1"))
-    return replace(
-        config,
-        topics=tuple(replace(topic, configs=(*topic.configs, *careless)) for topic in config.topics),
-        kinds=in_drawing_order(
-            {"power-loss", "blackout", "crash-leader", rng.choice(_LEAVING_KINDS), rng.choice(config.kinds)}
-        ),
-        fault_pause_ms=(300, 2_000),
-        down_max=3,
-        may_lose=True,
-        properties={
-            **config.properties,
-            "unclean.recovery.manager.enabled": "true",
-            "unclean.recovery.strategy": "Aggressive",
-            "log.flush.interval.messages": "1",
-        },
-    )
+    return coordinator_profiles.losing(stream(seed, "transactions/losing"), config)

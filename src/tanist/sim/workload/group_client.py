@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from tanist.broker.logins import ChannelLogin
 from tanist.client.errors import error_in
@@ -59,22 +59,26 @@ class Witness:
         """The commit was acknowledged."""
 
 
+W_co = TypeVar("W_co", covariant=True)
+"""A witness: it hears of all that its clients do and get."""
+
+
 @dataclass(frozen=True, slots=True)
-class ClientContext:
+class ClientContext(Generic[W_co]):
     """The ports of a client, the brokers to ask first, and its witness."""
 
     clock: Clock
     network: Network
     bootstrap: Sequence[tuple[str, int]]
     rng: random.Random
-    witness: Witness
+    witness: W_co
     login: ChannelLogin | None = None
 
 
 class GroupClient(ClusterClient):
     """A client of one group, with a witness."""
 
-    def __init__(self, context: ClientContext, name: str, group: str) -> None:
+    def __init__(self, context: ClientContext[Witness], name: str, group: str) -> None:
         super().__init__(name, context.clock, context.network, context.bootstrap, context.login)
         self.context = context
         self.group = group
@@ -136,7 +140,7 @@ class GroupClient(ClusterClient):
 class OffsetWatcher(GroupClient):
     """Fetches its group's offsets again and again, like an operator's dashboard, and never joins."""
 
-    def __init__(self, context: ClientContext, name: str, group: str, *, pause_ms: int) -> None:
+    def __init__(self, context: ClientContext[Witness], name: str, group: str, *, pause_ms: int) -> None:
         super().__init__(context, name, group)
         self._pause_ms = pause_ms
         self.answers = 0

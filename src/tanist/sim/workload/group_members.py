@@ -17,7 +17,7 @@ from tanist.client.offsets import NO_EPOCH
 from tanist.client.requests import Ask
 from tanist.client.topic_partition import TopicPartition
 from tanist.sim.workload.cluster_client import BACKOFF_MS
-from tanist.sim.workload.group_client import ClientContext, GroupClient, Offsets
+from tanist.sim.workload.group_client import ClientContext, GroupClient, Offsets, Witness
 
 _HEARTBEATS_A_SESSION = 10
 _TOPICS_PAUSE_MS = 1_000
@@ -29,7 +29,7 @@ class SimGroupMember(GroupClient):
 
     def __init__(
         self,
-        context: ClientContext,
+        context: ClientContext[Witness],
         name: str,
         group: str,
         topics: Sequence[str],

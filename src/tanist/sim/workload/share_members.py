@@ -7,19 +7,17 @@ it takes, and what the witness hears. Some portions are spoken of too late, or n
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tanist.broker.logins import ChannelLogin
 from tanist.client.membership import Assigned, Effect, Failed, LearnTopics, Lost, MemberSettings, Pause
 from tanist.client.requests import Ask
 from tanist.client.share_member import ShareGroupMember
 from tanist.client.share_session import ACCEPT, REJECT, RELEASE, RENEW, FetchLimits, Place, ShareSession, Words
 from tanist.client.topic_partition import TopicPartition
-from tanist.ports import Clock, Network
 from tanist.sim.workload.cluster_client import BACKOFF_MS, REQUEST_TIMEOUT_MS, ClusterClient
+from tanist.sim.workload.group_client import ClientContext
 from tanist.sim.workload.share_settings import SharePlan, ShareSettings
 from tanist.wire.batch import decode_batch, iterate_batches
 
@@ -55,18 +53,6 @@ class ShareWitness:
         """It has an answer to that."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShareContext:
-    """The ports of a member, the brokers to ask first, and its witness."""
-
-    clock: Clock
-    network: Network
-    bootstrap: Sequence[tuple[str, int]]
-    rng: random.Random
-    witness: ShareWitness
-    login: ChannelLogin | None = None
-
-
 @dataclass(slots=True, eq=False)
 class _Link:
     """What is between the member and one broker."""
@@ -82,7 +68,9 @@ class _Link:
 class SimShareMember(ClusterClient):
     """A member through all its lives."""
 
-    def __init__(self, context: ShareContext, name: str, plan: SharePlan, settings: ShareSettings) -> None:
+    def __init__(
+        self, context: ClientContext[ShareWitness], name: str, plan: SharePlan, settings: ShareSettings
+    ) -> None:
         super().__init__(name, context.clock, context.network, context.bootstrap, context.login)
         self.context = context
         self.group = plan.group
