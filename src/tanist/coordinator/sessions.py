@@ -116,28 +116,20 @@ class CommittingMembers(MemberSessions):
 
     def commit_error(self, member_id: str, epoch: int) -> int:
         """Whether a member of this epoch may commit. For an older epoch see `may_commit`."""
-        error = self._membership_error(member_id, epoch)
-        if error is not None:
-            return error
-        known = self.current(member_id).epoch
-        if self.is_classic(member_id):
-            return ErrorCode.NONE if epoch == known else ErrorCode.ILLEGAL_GENERATION
-        return ErrorCode.NONE if epoch <= known else ErrorCode.STALE_MEMBER_EPOCH
+        error = self.txn_commit_error(member_id, epoch)
+        if error == ErrorCode.STALE_MEMBER_EPOCH and epoch < self.current(member_id).epoch:
+            return ErrorCode.NONE
+        return error
 
     def txn_commit_error(self, member_id: str, epoch: int) -> int:
         """Whether a member of this epoch may commit within a transaction: only in its present epoch (KIP-447)."""
-        error = self._membership_error(member_id, epoch)
-        if error is not None:
-            return error
+        if epoch < 0 and not self.member_ids():
+            return ErrorCode.NONE
+        if member_id not in self.member_ids():
+            return ErrorCode.UNKNOWN_MEMBER_ID
         if epoch == self.current(member_id).epoch:
             return ErrorCode.NONE
         return ErrorCode.ILLEGAL_GENERATION if self.is_classic(member_id) else ErrorCode.STALE_MEMBER_EPOCH
-
-    def _membership_error(self, member_id: str, epoch: int) -> int | None:
-        """Set if the members' epochs do not matter: of an empty group, or of an unknown member."""
-        if epoch < 0 and not self.member_ids():
-            return ErrorCode.NONE
-        return ErrorCode.UNKNOWN_MEMBER_ID if member_id not in self.member_ids() else None
 
     def may_commit(self, member_id: str, epoch: int, topic_id: UUID, index: int) -> bool:
         """A member may have sent its commit before it learned of its new epoch: it may commit partitions that it has

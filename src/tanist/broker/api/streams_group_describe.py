@@ -20,6 +20,7 @@ from tanist.coordinator.streams.assignor import STICKY
 from tanist.coordinator.streams.group import StreamsGroup
 from tanist.coordinator.streams.member import TaskOffsets
 from tanist.coordinator.streams.tasks import Role, RoleIn, ids_of
+from tanist.coordinator.streams.topology import named_topics
 from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages import streams_group_heartbeat_request as sent
@@ -62,8 +63,8 @@ class StreamsGroupDescribe:
         group = find_group(self.groups, call, rows.STREAMS_GROUP_DESCRIBE_GROUP, group_id, StreamsGroup)
         if isinstance(group, Undescribed):
             return DescribedGroup(group_id=group_id, error_code=group.error, error_message=group.message)
-        topology = _topology(group)
-        refusal = topics_refusal(call, rows.STREAMS_GROUP_DESCRIBE_TOPIC, _names(topology))
+        names = set() if group.topology is None else set(named_topics(group.topology.subtopologies))
+        refusal = topics_refusal(call, rows.STREAMS_GROUP_DESCRIBE_TOPIC, names)
         if refusal is not None:
             return DescribedGroup(group_id=group_id, error_code=refusal.error, error_message=refusal.message)
         asked = request.include_authorized_operations
@@ -72,7 +73,7 @@ class StreamsGroupDescribe:
             group_state=group.state.value,
             group_epoch=group.epoch,
             assignment_epoch=group.target_epoch,
-            topology=topology,
+            topology=_topology(group),
             members=tuple(_member(group, member_id) for member_id in group.members),
             authorized_operations=call.operations(rows.STREAMS_GROUP_DESCRIBE_BITS, group_id) if asked else NOT_ASKED,
             topology_description_status=_NOT_STORED if request.include_topology_description else _NOT_REQUESTED,
@@ -116,18 +117,6 @@ def _infos(topics: Iterable[sent.TopicInfo], counts: Mapping[str, int]) -> tuple
         )
         for each in sorted(topics, key=lambda each: each.name)
     )
-
-
-def _names(topology: Topology | None) -> set[str]:
-    return {
-        name
-        for part in (topology.subtopologies or () if topology is not None else ())
-        for name in (
-            *part.source_topics,
-            *part.repartition_sink_topics,
-            *(each.name for each in (*part.repartition_source_topics, *part.state_changelog_topics)),
-        )
-    }
 
 
 def _member(group: StreamsGroup, member_id: str) -> Member:

@@ -18,6 +18,7 @@ from tanist.broker.network.call import Call, Handler
 from tanist.broker.turn import Turn
 from tanist.controller.features import STREAMS_VERSION
 from tanist.controller.topic_names import name_error
+from tanist.coordinator.streams.topology import StatusCode, named_topics
 from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import INTERNAL_TOPICS
@@ -28,7 +29,6 @@ from tanist.wire.messages.streams_group_heartbeat_response import Status, Stream
 if TYPE_CHECKING:
     from tanist.coordinator.streams.group import Beaten
 
-_MISSING_INTERNAL_TOPICS: Final = 3
 _NAMED_AT_MOST: Final = 3
 
 
@@ -88,16 +88,7 @@ def build(components: NodeComponents) -> Handler:
 
 def _refused(topology: Topology, call: Call) -> StreamsGroupHeartbeatResponse | None:
     """The answer to a topology whose topics cannot be, or are not the client's to hear of."""
-    names = dict.fromkeys(
-        name
-        for part in topology.subtopologies
-        for name in (
-            *part.source_topics,
-            *part.repartition_sink_topics,
-            *(each.name for each in part.repartition_source_topics),
-            *(each.name for each in part.state_changelog_topics),
-        )
-    )
+    names = dict.fromkeys(named_topics(topology.subtopologies))
     kept = [name for name in names if name in INTERNAL_TOPICS]
     invalid = [name for name in names if name_error(name) is not None]
     message = None
@@ -116,7 +107,7 @@ def _with_detail(status: Sequence[Status], detail: str) -> tuple[Status, ...]:
     """With more to say of the internal topics that are missing."""
     return tuple(
         Status(status_code=each.status_code, status_detail=f"{each.status_detail}; {detail}")
-        if each.status_code == _MISSING_INTERNAL_TOPICS
+        if each.status_code == StatusCode.MISSING_INTERNAL_TOPICS
         else each
         for each in status
     )

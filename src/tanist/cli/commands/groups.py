@@ -70,9 +70,12 @@ def describe_command(group: str, bootstrap: list[Address] | None, folder: Path, 
     """
     with connect(bootstrap, folder) as client:
         described = of_groups.describe_group(client, group)
-        shared = of_groups.share_offsets(client, group) if described.kind == of_groups.SHARE else {}
-        committed = {place: start for place, (start, _) in shared.items()}
-        if described.kind != of_groups.SHARE:
+        lags: dict[TopicPartition, int | None] = {}
+        if described.kind == of_groups.SHARE:
+            shared = of_groups.share_offsets(client, group)
+            committed = {place: start for place, (start, _) in shared.items()}
+            lags = {place: lag for place, (_, lag) in shared.items()}
+        else:
             committed = of_groups.committed_offsets(client, group)
         owners: dict[TopicPartition, list[str]] = {}
         for member in described.members:
@@ -84,9 +87,11 @@ def describe_command(group: str, bootstrap: list[Address] | None, folder: Path, 
     rows = []
     for place in places:
         offset, end, members_there = committed.get(place), ends[place], owners.get(place)
-        lag = None if offset is None or end is None else end - offset
-        if lag is not None and place in shared and shared[place][1] is not None:
-            lag = shared[place][1]
+        lag = lags.get(place)
+        if offset is None or end is None:
+            lag = None
+        elif lag is None:
+            lag = end - offset
         rows.append((*place, offset, end, lag, None if members_there is None else ", ".join(members_there)))
     if as_json:
         print_json(_as_json(described, rows))

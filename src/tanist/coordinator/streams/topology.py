@@ -78,6 +78,15 @@ def source_topics(part: Subtopology) -> Iterator[str]:
     yield from (each.name for each in part.repartition_source_topics)
 
 
+def named_topics(parts: Iterable[Subtopology]) -> Iterator[str]:
+    """All topics that a topology names, some of them more than once."""
+    for part in parts:
+        yield from part.source_topics
+        yield from part.repartition_sink_topics
+        yield from (each.name for each in part.repartition_source_topics)
+        yield from (each.name for each in part.state_changelog_topics)
+
+
 def required_topics(parts: Iterable[Subtopology]) -> frozenset[str]:
     """The topics whose metadata a topology depends on."""
     return frozenset(

@@ -6,9 +6,9 @@ Each question goes to the group's coordinator, which is looked up anew when it h
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tanist.client.errors import Meaning, meaning_in, refusal_in
 from tanist.client.offsets import VERSION_MAX, offset_commit, offset_fetch, offsets_in
@@ -176,18 +176,7 @@ def _describe_streams_group(client: Client, group: str) -> GroupDescription:
         described.assignor_name or "",
         coordinator,
         described.group_epoch,
-        tuple(
-            MemberDescription(
-                each.member_id,
-                each.instance_id,
-                each.client_id,
-                each.client_host,
-                each.member_epoch,
-                places(each.assignment),
-                places(each.target_assignment),
-            )
-            for each in described.members
-        ),
+        _members(described.members, places),
     )
 
 
@@ -221,18 +210,25 @@ def _describe_consumer_group(client: Client, group: str) -> GroupDescription:
         described.assignor_name,
         coordinator,
         described.group_epoch,
-        tuple(
-            MemberDescription(
-                each.member_id,
-                each.instance_id,
-                each.client_id,
-                each.client_host,
-                each.member_epoch,
-                _places(each.assignment),
-                _places(each.target_assignment),
-            )
-            for each in described.members
-        ),
+        _members(described.members, _places),
+    )
+
+
+def _members(
+    members: Iterable[Any], places: Callable[[Any], tuple[TopicPartition, ...]]
+) -> tuple[MemberDescription, ...]:
+    """Of a consumer or Streams group, which describe them alike."""
+    return tuple(
+        MemberDescription(
+            each.member_id,
+            each.instance_id,
+            each.client_id,
+            each.client_host,
+            each.member_epoch,
+            places(each.assignment),
+            places(each.target_assignment),
+        )
+        for each in members
     )
 
 
