@@ -1,0 +1,198 @@
+"""One random sequence of requests, asked of a node of each; each answer is compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from tanist.wire.apis import ApiKey, response_class
+from tanist.wire.frames import decode_response, encode_request
+from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from tanist.wire.schema import Request
+from tests.interop.raw import RawClient
+from tests.interop.requests.drawing import GROUPS, TOPICS, TRANSACTIONS, draw
+from tests.interop.requests.known import KNOWN
+from tests.interop.requests.symbols import Known, Symbol
+from tests.interop.waiting import wait_for
+
+Step = tuple[Request, int]
+CLOSED = "the connection was closed"
+
+
+class Difference(NamedTuple):
+    step: int
+    request: Request
+    version: int
+    apache: Any
+    tanist: Any
+    reason: str | None
+    """Why it is so, if that is known."""
+
+    def __str__(self) -> str:
+        return f"{ApiKey(self.request.API_KEY).name} {self.version}: {self.request}\n    Apache: {self.apache}\n    tanist: {self.tanist}"
+
+    @property
+    def kind(self) -> str:
+        """The request and the fields that differ, with both values."""
+        found = sorted(set(_differences(self.apache, self.tanist)))
+        return f"{ApiKey(self.request.API_KEY).name}: {'; '.join(found)}"[:300]
+
+    @property
+    def shape(self) -> tuple[int, Any, Any]:
+        return self.request.API_KEY, repr(self.apache), repr(self.tanist)
+
+
+def _differences(apache: Any, tanist: Any, path: str = "") -> Iterator[str]:
+    if isinstance(apache, dict) and isinstance(tanist, dict):
+        for name in apache:
+            yield from _differences(apache[name], tanist[name], name)
+    elif isinstance(apache, list) and isinstance(tanist, list) and len(apache) == len(tanist):
+        for one, other in zip(apache, tanist, strict=True):
+            yield from _differences(one, other, path)
+    elif apache != tanist:
+        both = (f"{len(each)} of them" if isinstance(each, list) else str(each) for each in (apache, tanist))
+        yield f"{path} {' | '.join(both)}"
+
+
+class Node:
+    """A connection to one node, and what it has given values to in this sequence."""
+
+    def __init__(self, address: tuple[str, int], prefix: str) -> None:
+        self._address = address
+        self._client = RawClient(*address, timeout_s=60.0)
+        self.known = Known(prefix)
+
+    def close(self) -> None:
+        self._client.close()
+
+    def ask(self, request: Request, version: int) -> Any:
+        """The answer with symbols, or that there was none."""
+        key = request.API_KEY
+        frame = encode_request(self.known.filled(request), version, 1, "requests")
+        try:
+            answer = decode_response(key, version, self._client.exchange(frame))
+        except OSError as error:
+            self._client.close()
+            self._client = RawClient(*self._address, timeout_s=60.0)
+            return CLOSED if "hung up" in str(error) or isinstance(error, ConnectionError) else str(error)
+        self.known.learn(answer)
+        return self.known.shown(answer, version)
+
+    def begin(self) -> None:
+        """Two topics, known to the broker."""
+        create = CreateTopicsRequest(
+            topics=tuple(
+                CreatableTopic(name=self.known.prefix + name, num_partitions=count, replication_factor=1)
+                for name, count in (("t0", 2), ("t1", 1))
+            ),
+            timeout_ms=20_000,
+        )
+        self.ask(create, 5)
+        wait_for(lambda: len(self.topics()) == 2, "the topics are there")
+        for kind, keys in enumerate(({*GROUPS, "g9"}, {*TRANSACTIONS, "x9"})):
+            for key in sorted(keys):
+                self._find(self.known.prefix + key, kind)
+
+    def _find(self, key: str, kind: int) -> None:
+        """The coordinator of a group or a transactional id is there."""
+        asked = FindCoordinatorRequest(key=key, key_type=kind)
+        wait_for(lambda: not self.ask(asked, 3)["error_code"], f"there is a coordinator of {key}")
+
+    def topics(self) -> dict[str, int]:
+        """How many partitions each topic of the sequence has, and learn their ids."""
+        names = tuple(MetadataRequestTopic(name=self.known.prefix + each) for each in sorted({*TOPICS, "t9"}))
+        answer = self.ask(MetadataRequest(topics=names, allow_auto_topic_creation=False), 12)
+        return {
+            each["name"]: len(each["partitions"])
+            for each in answer["topics"]
+            if not each["error_code"] and all(not part["error_code"] for part in each["partitions"])
+        }
+
+
+CHANGES = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
+
+
+def drawn(seed: int, count: int, versions: Mapping[int, tuple[int, int]]) -> list[Step]:
+    random = Random(seed)
+    return [draw(random, versions) for _ in range(count)]
+
+
+def play(
+    sides: tuple[tuple[str, int], tuple[str, int]],
+    prefix: str,
+    steps: Sequence[Step],
+    asked: Counter[str] | None = None,
+    *,
+    to_the_end: bool = False,
+) -> list[Difference]:
+    """The differences, up to the first that nothing explains, or `to_the_end`."""
+    theirs, ours = (Node(each, prefix) for each in sides)
+    found = []
+    try:
+        for node in (theirs, ours):
+            node.begin()
+        for number, (request, version) in enumerate(steps):
+            apache, tanist = theirs.ask(request, version), ours.ask(request, version)
+            if request.API_KEY in CHANGES:
+                _settle(theirs, ours)
+            if apache != tanist and _reads(request):
+                apache, tanist = _later(theirs, ours, request, version)
+            if asked is not None:
+                asked[ApiKey(request.API_KEY).name] += 1
+            if apache != tanist:
+                reason = next((why for why, of in KNOWN.items() if of(request, version, apache, tanist)), None)
+                found.append(Difference(number, request, version, apache, tanist, reason))
+                if reason is None and not to_the_end:
+                    break
+    finally:
+        theirs.close()
+        ours.close()
+    return found
+
+
+READS = frozenset(
+    {
+        ApiKey.METADATA, ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FETCH, ApiKey.DESCRIBE_GROUPS, ApiKey.FIND_COORDINATOR,
+        ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.DESCRIBE_CONFIGS, ApiKey.FETCH,
+        ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    }
+)  # fmt: skip
+
+
+def _reads(request: Request) -> bool:
+    return request.API_KEY in READS and not getattr(request, "session_id", 0)
+
+
+def _later(theirs: Node, ours: Node, request: Request, version: int) -> tuple[Any, Any]:
+    """What a change has not reached yet, such as a marker of a transaction that has ended, is asked again."""
+    answers: list[Any] = [None, None]
+
+    def equal() -> bool:
+        answers[:] = theirs.ask(request, version), ours.ask(request, version)
+        return bool(answers[0] == answers[1])
+
+    try:
+        wait_for(equal, "both answer the same", timeout_s=3.0)
+    except AssertionError:
+        pass
+    return answers[0], answers[1]
+
+
+def _settle(theirs: Node, ours: Node) -> None:
+    """A change of topics has reached both brokers, if both have made it."""
+    try:
+        wait_for(lambda: theirs.topics() == ours.topics(), "the topics are the same", timeout_s=5.0)
+    except AssertionError:
+        pass
+
+
+def shown(steps: Sequence[Step]) -> str:
+    return "\n".join(f"  {number} {ApiKey(request.API_KEY).name} {version}: {request}" for number, (request, version) in enumerate(steps))
+
+
+__all__ = ["Difference", "Symbol", "drawn", "play", "response_class", "shown"]

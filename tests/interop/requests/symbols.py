@@ -1,0 +1,163 @@
+"""Values that are others at each node: ids of topics, members and producers, and names of a sequence's own.
+
+A drawn request has symbols in their place. `Known` puts a node's values into a request, learns them from its answers,
+and puts the symbols back into what it answered, so that the answers of two nodes can be compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from tanist.wire.batch import iterate_batches, decode_batch
+from tanist.wire.errors import WireError
+from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from tanist.wire.messages.fetch_response import FetchResponse
+from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
+from tanist.wire.messages.join_group_response import JoinGroupResponse
+from tanist.wire.messages.metadata_response import MetadataResponse
+from tanist.wire.schema import ZERO_UUID, Array, Response, Struct
+from tests.interop.requests.batches import Batch, encode
+
+
+class Symbol(NamedTuple):
+    """`of`: the name of a topic, or the place of a member or producer among those that the node has made."""
+
+    kind: str
+    of: Any
+    plus: int = 0
+    """Added to a number."""
+
+
+UNKNOWN: Mapping[str, Any] = {
+    "topic id": UUID("00000000-0000-0000-0000-00000000beef"),
+    "member": "nobody",
+    "member epoch": 1,
+    "generation": 1,
+    "producer": 4242,
+    "producer epoch": 0,
+    "session": 77,
+}
+"""What stands for a symbol that the node has not given a value yet."""
+
+NUMBERS = ("generation", "member epoch", "producer epoch")
+
+IGNORED = frozenset(
+    {
+        "throttle_time_ms", "host", "port", "node_endpoints", "endpoints", "cluster_id", "error_message",
+        "log_append_time_ms", "log_dir", "total_bytes", "usable_bytes", "partition_size", "offset_lag", "size",
+        "controller_id", "rack", "last_timestamp", "transaction_start_time_ms", "coordinator_epoch",
+        "heartbeat_interval_ms", "documentation", "broker_id_of_log", "client_host", "finalized_features_epoch",
+        "replica_nodes_directories", "acquisition_lock_timeout_ms",
+    }
+)  # fmt: skip
+"""Fields of answers that no client compares: times, sizes, addresses, texts."""
+
+KIND_OF = {
+    "topic_id": "topic id",
+    "member_id": "member",
+    "leader": "member",
+    "producer_id": "producer",
+    "session_id": "session",
+}
+
+
+@dataclass
+class Known:
+    """What one node has given values to, in one sequence."""
+
+    prefix: str
+    """Of the names of the sequence."""
+    values: dict[Symbol, Any] = field(default_factory=dict)
+    _symbols: dict[tuple[str, Any], Symbol] = field(default_factory=dict)
+    _counts: dict[str, int] = field(default_factory=dict)
+
+    def name(self, value: Any, kind: str) -> None:
+        """A value that the node has made."""
+        if (kind, value) in self._symbols:
+            return
+        count = self._counts.get(kind, 0)
+        self._counts[kind] = count + 1
+        self._bind(Symbol(kind, count), value)
+
+    def _bind(self, symbol: Symbol, value: Any) -> None:
+        self.values[symbol] = value
+        self._symbols[symbol.kind, value] = symbol
+
+    def filled(self, value: Any) -> Any:
+        """A drawn value with this node's values in the symbols' places."""
+        if isinstance(value, Symbol):
+            if value.kind == "name":
+                return self.prefix + value.of
+            found = self.values.get(value._replace(plus=0), UNKNOWN[value.kind])
+            return found + value.plus if value.kind in NUMBERS else found
+        if isinstance(value, Batch):
+            return encode(value, self.filled)
+        if isinstance(value, Struct):
+            return type(value)(**{name: self.filled(getattr(value, name)) for name in type(value).DEFAULTS})
+        if isinstance(value, tuple):
+            return tuple(self.filled(each) for each in value)
+        return value
+
+    def learn(self, answer: Response) -> None:
+        """Ids and epochs in an answer."""
+        if isinstance(answer, MetadataResponse):
+            for topic in answer.topics:
+                if topic.name is not None and topic.topic_id != ZERO_UUID and topic.name.startswith(self.prefix):
+                    self._bind(Symbol("topic id", topic.name.removeprefix(self.prefix)), topic.topic_id)
+        elif isinstance(answer, JoinGroupResponse):
+            if answer.member_id:
+                self.name(answer.member_id, "member")
+            if not answer.error_code:
+                self.values[Symbol("generation", 0)] = answer.generation_id
+        elif isinstance(answer, ConsumerGroupHeartbeatResponse):
+            if answer.member_id and not answer.error_code:
+                self.name(answer.member_id, "member")
+                self.values[Symbol("member epoch", 0)] = answer.member_epoch
+        elif isinstance(answer, InitProducerIdResponse):
+            if not answer.error_code:
+                self.name(answer.producer_id, "producer")
+                self.values[Symbol("producer epoch", 0)] = answer.producer_epoch
+        elif isinstance(answer, FetchResponse) and answer.session_id:
+            self._bind(Symbol("session", 0), answer.session_id)
+
+    def shown(self, message: Struct, version: int) -> dict[str, Any]:
+        """An answer's fields with symbols in place of this node's values; lists of structs in order of their text."""
+        return {
+            each.name: self._value(each.name, each.type, getattr(message, each.name), version)
+            for each in type(message).FIELDS
+            if each.versions[0] <= version <= each.versions[1] and each.name not in IGNORED
+        }
+
+    def _value(self, name: str, kind: Any, value: Any, version: int) -> Any:
+        if value is None:
+            return [] if name == "aborted_transactions" else None
+        if isinstance(kind, Array):
+            if isinstance(kind.element, str):
+                return [self._value(name, kind.element, each, version) for each in value]
+            return sorted((self.shown(each, version) for each in value), key=repr)
+        if isinstance(value, Struct):
+            return self.shown(value, version)
+        if kind == "records":
+            return self._records(bytes(value))
+        if name in KIND_OF:
+            found = self._symbols.get((KIND_OF[name], value))
+            return value if found is None else f"<{found.kind} {found.of}>"
+        if isinstance(value, str):
+            return value.replace(self.prefix, "")
+        return value.hex() if isinstance(value, bytes | bytearray | memoryview) else value
+
+    def _records(self, data: bytes) -> Any:
+        try:
+            return [
+                (
+                    header.base_offset, header.last_offset, header.attributes, header.base_sequence,
+                    header.producer_epoch, self._value("producer_id", "int64", header.producer_id, 0),
+                    [(each.key, each.value) for each in decode_batch(batch)],
+                )
+                for header, batch in iterate_batches(memoryview(data))
+            ]  # fmt: skip
+        except WireError as error:
+            return f"{len(data)} bytes: {type(error).__name__}"
