@@ -196,8 +196,9 @@ class GroupShard(GroupOffsets):
                 )
                 for each in identities
             )
-            error = _NO_ERROR if group_id else ErrorCode.INVALID_GROUP_ID
-            return [Answer(ticket, LeaveGroupResponse(error_code=error, members=unknown))]
+            if not group_id:
+                return [Answer(ticket, LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))]
+            return [Answer(ticket, LeaveGroupResponse(members=unknown))]
         return self._after_event(group_id, group.leave(identities, ticket, now_ms))
 
     # -- operators

@@ -77,8 +77,11 @@ class GroupOffsets(GroupTable):
 
     # -- requests
 
-    def commit(self, request: OffsetCommitRequest, ticket: object, now_ms: int) -> list[Effect]:
-        """Commit a group's offsets. Topics are named by name."""
+    def commit(self, request: OffsetCommitRequest, ticket: object, now_ms: int, *, exact: bool = False) -> list[Effect]:
+        """Commit a group's offsets. Topics are named by name.
+
+        `exact`: the client knows GROUP_ID_NOT_FOUND (version 9 on); others have ILLEGAL_GENERATION.
+        """
         generation_id = request.generation_id_or_member_epoch
         group, members = self.classic(request.group_id), self.by_epoch(request.group_id)
         if members is not None:
@@ -86,7 +89,8 @@ class GroupOffsets(GroupTable):
         elif self.share(request.group_id) is not None:
             error = int(ErrorCode.GROUP_ID_NOT_FOUND)
         elif group is None:
-            error = _NO_ERROR if generation_id < 0 else int(ErrorCode.ILLEGAL_GENERATION)
+            missing = ErrorCode.GROUP_ID_NOT_FOUND if exact else ErrorCode.ILLEGAL_GENERATION
+            error = _NO_ERROR if generation_id < 0 else int(missing)
         else:
             error = group.commit_error(request.member_id, request.group_instance_id, generation_id)
         records: list[GroupRecord] = []
@@ -213,7 +217,8 @@ class GroupOffsets(GroupTable):
         if members is not None:
             in_use = members.subscribed_topics()
         elif group is None:
-            return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))]
+            error = ErrorCode.GROUP_ID_NOT_FOUND if request.group_id else ErrorCode.INVALID_GROUP_ID
+            return [Answer(ticket, OffsetDeleteResponse(error_code=error))]
         else:
             in_use = frozenset() if group.state is GroupState.EMPTY else group.subscribed_topics()
         if in_use is None:

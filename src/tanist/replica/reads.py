@@ -45,6 +45,16 @@ EARLIEST_LOCAL_TIMESTAMP: Final = -4
 LATEST_TIERED_TIMESTAMP: Final = -5
 EARLIEST_PENDING_UPLOAD_TIMESTAMP: Final = -6
 
+TIMESTAMP_SINCE: Final = {
+    LATEST_TIMESTAMP: 1,
+    EARLIEST_TIMESTAMP: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
+"""The first version of ListOffsets that has each of them."""
+
 NO_REDIRECT: Final = -1
 """Read here: no other replica is nearer."""
 
@@ -154,7 +164,7 @@ def consumer_read(
     if role is None:
         return ConsumerRead(_NOT_LEADER_OR_FOLLOWER, None, UNKNOWN_OFFSET)
     error = _NONE
-    if current_leader_epoch != NO_EPOCH:
+    if current_leader_epoch >= 0:
         error = check_epoch(current_leader_epoch, role.leader_epoch)
     if not error and leader_only and partition.leader is None:
         error = _NOT_LEADER_OR_FOLLOWER

@@ -12,6 +12,7 @@ from struct import Struct as Layout
 from struct import error as struct_error
 from typing import Any, Final, NamedTuple
 
+from tanist.wire.batch import BATCH_LENGTH_AT, HEADER_BYTES, LEADER_EPOCH_AT, LENGTH_OVERHEAD, MAGIC, MAGIC_AT
 from tanist.wire.errors import EncodingError, UnsupportedVersion, WireError
 from tanist.wire.fast_path import (
     KNOWN_NAMES,
@@ -51,6 +52,16 @@ class ProduceCall:
     timeout_ms: int = 0
     topics: list[tuple[Topic, list[tuple[int, int, int]]]] = field(default_factory=list)
     """By topic: (partition, start, end), the frame's bytes that are its records; start and end are -1 for null."""
+
+
+def first_batch_bytes(frame: memoryview, start: int, end: int) -> int:
+    """The size of the first batch of the records at [start, end); 0 if it is torn, or not of magic 2."""
+    if end - start < HEADER_BYTES or frame[start + MAGIC_AT] != MAGIC:
+        return 0
+    size = LENGTH_OVERHEAD + int.from_bytes(
+        frame[start + BATCH_LENGTH_AT : start + LEADER_EPOCH_AT], "big", signed=True
+    )
+    return size if HEADER_BYTES <= size <= end - start else 0
 
 
 class ProduceResult(NamedTuple):

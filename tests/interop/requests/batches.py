@@ -7,9 +7,28 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
-from tanist.wire.batch import ATTRIBUTES_AT, LAST_OFFSET_DELTA_AT, MAGIC_AT, RECORD_COUNT_AT, NewRecord, encode_batch, write_crc
+from tanist.wire.batch import (
+    ATTRIBUTES_AT,
+    LAST_OFFSET_DELTA_AT,
+    MAGIC_AT,
+    RECORD_COUNT_AT,
+    NewRecord,
+    encode_batch,
+    write_crc,
+)
 
-DAMAGES = ("none",) * 16 + ("crc", "magic", "length", "count", "offset", "compression", "control", "empty", "twice", "null")
+DAMAGES = ("none",) * 16 + (
+    "crc",
+    "magic",
+    "length",
+    "count",
+    "offset",
+    "compression",
+    "control",
+    "empty",
+    "twice",
+    "null",
+)
 TIMES = (1_700_000_000_000, 1_700_000_000_500, 1_690_000_000_000, -1)
 
 
@@ -41,8 +60,6 @@ def draw(random: Random, producer_id: Any, producer_epoch: Any, *, transactional
 
 
 def encode(batch: Batch, filled: Callable[[Any], Any]) -> bytes | None:
-    if batch.damage == "null":
-        return None
     if batch.damage == "empty":
         return b""
     data = encode_batch(

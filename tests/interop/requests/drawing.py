@@ -5,7 +5,7 @@ A value is chosen by the struct and the field, else by the field, else by its ty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -68,7 +68,9 @@ def one_of(*values: Any) -> Choice:
     return lambda random: random.choice(values)
 
 
-topic = one_of(*(_NAME[each] for each in TOPICS), *(_NAME[each] for each in TOPICS), "", "not a name", Symbol("name", "t9"))
+topic = one_of(
+    *(_NAME[each] for each in TOPICS), *(_NAME[each] for each in TOPICS), "", "not a name", Symbol("name", "t9")
+)
 topic_id = one_of(*(Symbol("topic id", each) for each in TOPICS * 2), ZERO_UUID, UUID(int=77))
 group = one_of(*(_NAME[each] for each in GROUPS * 3), Symbol("name", "g9"), "")
 transaction = one_of(*(_NAME[each] for each in TRANSACTIONS * 3), Symbol("name", "x9"), "")
@@ -105,40 +107,91 @@ def _setting(random: Random) -> tuple[str, str | None]:
 
 
 BY_FIELD: Mapping[str, Choice] = {
-    "topic": topic, "topic_name": topic, "topic_id": topic_id, "subscribed_topic_names": topic, "topic_names": topic,
-    "partition": partition, "partition_index": partition, "index": partition, "partitions": partition,
+    "topic": topic,
+    "topic_name": topic,
+    "topic_id": topic_id,
+    "subscribed_topic_names": topic,
+    "topic_names": topic,
+    "partition": partition,
+    "partition_index": partition,
+    "index": partition,
+    "partitions": partition,
     "partition_indexes": partition,
-    "group_id": group, "groups": group, "groups_names": group, "group_ids": group,
-    "coordinator_keys": one_of(_NAME["g0"], _NAME["x0"], ""), "key": one_of(_NAME["g0"], _NAME["x0"], "", "g:i:j"),
+    "group_id": group,
+    "groups": group,
+    "groups_names": group,
+    "group_ids": group,
+    "coordinator_keys": one_of(_NAME["g0"], _NAME["x0"], ""),
+    "key": one_of(_NAME["g0"], _NAME["x0"], "", "g:i:j"),
     "key_type": one_of(0, 0, 0, 1, 1, 2, 3, -1),
-    "transactional_id": transaction, "v3_and_below_transactional_id": transaction, "transactional_ids": transaction,
-    "producer_id": producer, "v3_and_below_producer_id": producer,
-    "producer_epoch": producer_epoch, "v3_and_below_producer_epoch": producer_epoch,
-    "member_id": member, "group_instance_id": instance, "instance_id": instance,
-    "generation_id": generation, "member_epoch": member_epoch,
-    "generation_id_or_member_epoch": lambda random: generation(random) if random.random() < 0.6 else member_epoch(random),
-    "current_leader_epoch": epoch, "last_fetched_epoch": one_of(-1, -1, -1, 0, 1), "leader_epoch": one_of(0, 0, 1, -1, 5),
-    "committed_leader_epoch": one_of(-1, -1, 0, 3), "committed_offset": one_of(0, 1, 5, 100, -1, -5),
+    "transactional_id": transaction,
+    "v3_and_below_transactional_id": transaction,
+    "transactional_ids": transaction,
+    "producer_id": producer,
+    "v3_and_below_producer_id": producer,
+    "producer_epoch": producer_epoch,
+    "v3_and_below_producer_epoch": producer_epoch,
+    "member_id": member,
+    "group_instance_id": instance,
+    "instance_id": instance,
+    "generation_id": generation,
+    "member_epoch": member_epoch,
+    "generation_id_or_member_epoch": lambda random: (
+        generation(random) if random.random() < 0.6 else member_epoch(random)
+    ),
+    "current_leader_epoch": epoch,
+    "last_fetched_epoch": one_of(-1, -1, -1, 0, 1),
+    "leader_epoch": one_of(0, 0, 1, -1, 5),
+    "committed_leader_epoch": one_of(-1, -1, 0, 3),
+    "committed_offset": one_of(0, 1, 5, 100, -1, -5),
     "committed_metadata": one_of("", "", "note", None, "n" * 5000),
-    "fetch_offset": offset, "offset": one_of(0, 1, 2, 3, -1, -1, -2, 50), "start_offset": offset,
-    "log_start_offset": one_of(-1), "timestamp": one_of(-1, -1, -2, -2, -3, -4, -5, -6, -7, 0, 1_700_000_000_000, 1_700_000_000_200, 1 << 60),
-    "isolation_level": one_of(0, 0, 1, 1, 2), "replica_id": one_of(-1), "replica_epoch": one_of(-1),
-    "max_wait_ms": one_of(0, 0, 10), "min_bytes": one_of(0, 1), "max_bytes": one_of(1 << 20, 1 << 20, 100, 0),
+    "fetch_offset": offset,
+    "offset": one_of(0, 1, 2, 3, -1, -1, -2, 50),
+    "start_offset": offset,
+    "log_start_offset": one_of(-1),
+    "timestamp": one_of(-1, -1, -2, -2, -3, -4, -5, -6, -7, 0, 1_700_000_000_000, 1_700_000_000_200, 1 << 60),
+    "isolation_level": one_of(0, 1),
+    "replica_id": one_of(-1),
+    "replica_epoch": one_of(-1),
+    "max_wait_ms": one_of(0, 0, 10),
+    "min_bytes": one_of(0, 1),
+    "max_bytes": one_of(1 << 20, 1 << 20, 100, 0),
     "partition_max_bytes": one_of(1 << 20, 1 << 20, 100, 1, 0),
-    "session_id": one_of(0, 0, Symbol("session", 0), Symbol("session", 0), 4711), "session_epoch": one_of(-1, -1, 0, 1, 2),
-    "timeout_ms": one_of(20_000), "acks": one_of(-1, -1, -1, 1, 2), "transaction_timeout_ms": one_of(60_000, 60_000, 0, -1, 1_000_000_000),
-    "session_timeout_ms": one_of(30_000, 30_000, 30_000, 10, 10_000_000), "rebalance_timeout_ms": one_of(300),
-    "protocol_type": one_of("consumer", "consumer", "consumer", "connect", ""), "protocol_name": one_of("range", "range", None, "other"),
-    "server_assignor": one_of(None, None, "uniform", "range", "best"), "subscribed_topic_regex": one_of(None, None, None, "t.*", "(", ""),
-    "rack_id": one_of("", ""), "retention_time_ms": one_of(-1, -1, 1000),
-    "num_partitions": one_of(1, 1, 2, -1, 0, -2), "replication_factor": one_of(1, 1, -1, 0, 2, -2), "replicas": one_of(1, 1, 1, 2, -1), "broker_ids": one_of(1, 1, 2, -1),
-    "count": one_of(1, 2, 3, 4, 0, -1), "election_type": one_of(0, 0, 1, 2), "resource_type": one_of(2, 2, 2, 2, 32, 0, 9),
-    "resource_name": topic, "configuration_keys": lambda random: _setting(random)[0], "config_operation": one_of(0, 0, 0, 1, 2, 3, 7),
-    "include_documentation": one_of(False), "metadata": one_of(b"", b"\0\1"), "assignment": one_of(b"", b"mine"),
-    "response_partition_limit": one_of(2000, 1, 0, -1), "allow_auto_topic_creation": one_of(False),
-    "enable2_pc": one_of(False), "keep_prepared_txn": one_of(False), "validate_only": one_of(False, False, True),
-    "desired_leaders": one_of(None), "cluster_id": one_of(None), "include_synonyms": one_of(False),
-}  # fmt: skip
+    "session_id": one_of(0, 0, 4711),
+    "session_epoch": one_of(-1, -1, -1, 1),
+    "timeout_ms": one_of(20_000),
+    "acks": one_of(-1, -1, -1, 1, 2),
+    "transaction_timeout_ms": one_of(60_000, 60_000, 0, -1, 1_000_000_000),
+    "session_timeout_ms": one_of(30_000, 30_000, 30_000, 10, 10_000_000),
+    "rebalance_timeout_ms": one_of(300),
+    "protocol_type": one_of("consumer", "consumer", "consumer", "connect", ""),
+    "protocol_name": one_of("range", "range", None, "other"),
+    "server_assignor": one_of(None, None, "uniform", "range", "best"),
+    "subscribed_topic_regex": one_of(None, None, None, "t.*", "(", ""),
+    "rack_id": one_of("", ""),
+    "retention_time_ms": one_of(-1, -1, 1000),
+    "num_partitions": one_of(1, 1, 2, -1, 0, -2),
+    "replication_factor": one_of(1, 1, -1, 0, 2, -2),
+    "replicas": one_of(1, 1, 1, 2, -1),
+    "broker_ids": one_of(1, 1, 2, -1),
+    "count": one_of(1, 2, 3, 4, 0, -1),
+    "election_type": one_of(0, 0, 1),
+    "resource_type": one_of(2, 2, 2, 2, 32, 0),
+    "resource_name": topic,
+    "configuration_keys": lambda random: _setting(random)[0],
+    "config_operation": one_of(0, 0, 0, 1, 2, 3),
+    "include_documentation": one_of(False),
+    "metadata": one_of(b"", b"\0\1"),
+    "assignment": one_of(b"", b"mine"),
+    "response_partition_limit": one_of(2000, 1, 0, -1),
+    "allow_auto_topic_creation": one_of(False),
+    "enable2_pc": one_of(False),
+    "keep_prepared_txn": one_of(False),
+    "validate_only": one_of(False, False, True),
+    "desired_leaders": one_of(None),
+    "cluster_id": one_of(None),
+    "include_synonyms": one_of(False),
+}
 
 BY_STRUCT: Mapping[tuple[str, str], Choice] = {
     ("InitProducerIdRequest", "transactional_id"): one_of(None, None, *(_NAME[each] for each in TRANSACTIONS * 3), ""),
@@ -146,7 +199,10 @@ BY_STRUCT: Mapping[tuple[str, str], Choice] = {
     ("InitProducerIdRequest", "producer_epoch"): one_of(-1, -1, -1, Symbol("producer epoch", 0), 0),
     ("ProduceRequest", "transactional_id"): one_of(None, None, None, _NAME["x0"], _NAME["x1"]),
     ("JoinGroupRequest", "member_id"): one_of("", "", Symbol("member", 0), Symbol("member", 1), "nobody"),
-    ("JoinGroupRequestProtocol", "name"): one_of("range", "range", "range", "other", ""),
+    ("JoinGroupRequest", "protocol_type"): one_of("consumer", "consumer", "connect"),
+    ("JoinGroupRequestProtocol", "name"): one_of("range", "range", "range", "other"),
+    ("FetchTopic", "topic_id"): one_of(*(Symbol("topic id", each) for each in TOPICS * 2), UUID(int=77)),
+    ("TopicRequest", "name"): one_of(*(_NAME[each] for each in TOPICS), Symbol("name", "t9")),
     ("ConsumerGroupHeartbeatRequest", "member_id"): one_of(
         Symbol("member", 0), Symbol("member", 1), "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", ""
     ),
@@ -155,12 +211,23 @@ BY_STRUCT: Mapping[tuple[str, str], Choice] = {
     ),
     ("ConsumerGroupHeartbeatRequest", "rebalance_timeout_ms"): one_of(30_000, 30_000, -1),
     ("Cursor", "partition_index"): one_of(0, 1, -1),
-}  # fmt: skip
+}
 
 _LENGTHS = (1, 1, 1, 1, 2, 2, 0)
 _NULL_SHARE = 0.08
-_TOPICS_OR_ALL = frozenset({"MetadataRequest", "ListPartitionReassignmentsRequest", "ElectLeadersRequest"})
-"""Where no list of topics is all topics, and so those of other sequences."""
+_NAMED = frozenset(
+    {
+        "MetadataRequest",
+        "ListPartitionReassignmentsRequest",
+        "ElectLeadersRequest",
+        "DescribeTopicPartitionsRequest",
+        "DescribeConfigsResource",
+        "AddPartitionsToTxnRequest",
+        "JoinGroupRequest",
+    }
+)
+"""Where no list is all there is, and so what belongs to other sequences; where Apache Kafka does not answer; or
+where it keeps an empty group though it refuses the request."""
 
 
 def draw(random: Random, versions: Mapping[int, tuple[int, int]]) -> tuple[Request, int]:
@@ -192,13 +259,14 @@ def _value(random: Random, owner: type[Struct], field: Field, version: int) -> A
     may_be_null = field.nullable is not None and field.nullable[0] <= version <= field.nullable[1]
     chosen = BY_STRUCT.get((owner.__name__, name)) or BY_FIELD.get(name)
     if isinstance(kind, Array):
-        if may_be_null and owner.__name__ not in _TOPICS_OR_ALL and random.random() < _NULL_SHARE:
+        if may_be_null and owner.__name__ not in _NAMED and random.random() < _NULL_SHARE:
             return None
-        count = random.choice(_LENGTHS)
+        inside = owner.__name__ in _NAMED or not issubclass(owner, Request)
+        count = random.choice(_LENGTHS[:-1] if inside else _LENGTHS)
         if isinstance(kind.element, str):
             draw_one = chosen or _TYPES[kind.element]
-            return tuple(draw_one(random) for _ in range(count))
-        return tuple(_struct(random, kind.element, version) for _ in range(count))
+            return tuple(dict.fromkeys(draw_one(random) for _ in range(count)))
+        return tuple(_different(_struct(random, kind.element, version) for _ in range(count)))
     if not isinstance(kind, str):
         return None if may_be_null and random.random() < 0.7 else _struct(random, kind, version)
     if kind == "records":
@@ -214,6 +282,17 @@ def _value(random: Random, owner: type[Struct], field: Field, version: int) -> A
     found = (chosen or _TYPES[kind])(random)
     return found if found is not None or may_be_null else owner.default_of(name)
 
+
+def _different(drawn: Iterable[Struct]) -> Iterable[Struct]:
+    """None is named twice: what happens then is the whim of a map."""
+    return {tuple(getattr(each, name) for name in _KEYS if hasattr(each, name)): each for each in drawn}.values()
+
+
+_KEYS = (
+    "name", "topic", "topic_name", "topic_id", "partition", "partition_index", "index", "transactional_id", "group_id",
+    "member_id", "resource_name",
+)  # fmt: skip
+"""What a part of a request is about."""
 
 _TYPES: Mapping[str, Choice] = {
     "bool": one_of(False, True),

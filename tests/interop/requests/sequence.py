@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple
 
-from tanist.wire.apis import ApiKey, response_class
+from tanist.wire.apis import ApiKey
 from tanist.wire.frames import decode_response, encode_request
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tanist.wire.schema import Request
 from tests.interop.raw import RawClient
 from tests.interop.requests.drawing import GROUPS, TOPICS, TRANSACTIONS, draw
 from tests.interop.requests.known import KNOWN
-from tests.interop.requests.symbols import Known, Symbol
+from tests.interop.requests.symbols import Known
 from tests.interop.waiting import wait_for
 
 Step = tuple[Request, int]
+TIMEOUT_S = 15.0
 CLOSED = "the connection was closed"
 
 
@@ -33,7 +36,8 @@ class Difference(NamedTuple):
     """Why it is so, if that is known."""
 
     def __str__(self) -> str:
-        return f"{ApiKey(self.request.API_KEY).name} {self.version}: {self.request}\n    Apache: {self.apache}\n    tanist: {self.tanist}"
+        asked = f"{ApiKey(self.request.API_KEY).name} {self.version}: {self.request}"
+        return f"{asked}\n    Apache: {self.apache}\n    tanist: {self.tanist}"
 
     @property
     def kind(self) -> str:
@@ -46,15 +50,15 @@ class Difference(NamedTuple):
         return self.request.API_KEY, repr(self.apache), repr(self.tanist)
 
 
-def _differences(apache: Any, tanist: Any, path: str = "") -> Iterator[str]:
-    if isinstance(apache, dict) and isinstance(tanist, dict):
-        for name in apache:
-            yield from _differences(apache[name], tanist[name], name)
-    elif isinstance(apache, list) and isinstance(tanist, list) and len(apache) == len(tanist):
-        for one, other in zip(apache, tanist, strict=True):
+def _differences(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for name in theirs:
+            yield from _differences(theirs[name], ours[name], name)
+    elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
+        for one, other in zip(theirs, ours, strict=True):
             yield from _differences(one, other, path)
-    elif apache != tanist:
-        both = (f"{len(each)} of them" if isinstance(each, list) else str(each) for each in (apache, tanist))
+    elif theirs != ours:
+        both = (f"{len(each)} of them" if isinstance(each, list) else str(each) for each in (theirs, ours))
         yield f"{path} {' | '.join(both)}"
 
 
@@ -63,7 +67,7 @@ class Node:
 
     def __init__(self, address: tuple[str, int], prefix: str) -> None:
         self._address = address
-        self._client = RawClient(*address, timeout_s=60.0)
+        self._client = RawClient(*address, timeout_s=TIMEOUT_S)
         self.known = Known(prefix)
 
     def close(self) -> None:
@@ -77,7 +81,7 @@ class Node:
             answer = decode_response(key, version, self._client.exchange(frame))
         except OSError as error:
             self._client.close()
-            self._client = RawClient(*self._address, timeout_s=60.0)
+            self._client = RawClient(*self._address, timeout_s=TIMEOUT_S)
             return CLOSED if "hung up" in str(error) or isinstance(error, ConnectionError) else str(error)
         self.known.learn(answer)
         return self.known.shown(answer, version)
@@ -96,6 +100,9 @@ class Node:
         for kind, keys in enumerate(({*GROUPS, "g9"}, {*TRANSACTIONS, "x9"})):
             for key in sorted(keys):
                 self._find(self.known.prefix + key, kind)
+        wait_for(
+            lambda: not self.ask(InitProducerIdRequest(transactional_id=None), 4)["error_code"], "ids of producers"
+        )
 
     def _find(self, key: str, kind: int) -> None:
         """The coordinator of a group or a transactional id is there."""
@@ -125,7 +132,7 @@ def play(
     sides: tuple[tuple[str, int], tuple[str, int]],
     prefix: str,
     steps: Sequence[Step],
-    asked: Counter[str] | None = None,
+    asked: Counter[str],
     *,
     to_the_end: bool = False,
 ) -> list[Difference]:
@@ -141,8 +148,7 @@ def play(
                 _settle(theirs, ours)
             if apache != tanist and _reads(request):
                 apache, tanist = _later(theirs, ours, request, version)
-            if asked is not None:
-                asked[ApiKey(request.API_KEY).name] += 1
+            asked[ApiKey(request.API_KEY).name] += 1
             if apache != tanist:
                 reason = next((why for why, of in KNOWN.items() if of(request, version, apache, tanist)), None)
                 found.append(Difference(number, request, version, apache, tanist, reason))
@@ -176,23 +182,19 @@ def _later(theirs: Node, ours: Node, request: Request, version: int) -> tuple[An
         answers[:] = theirs.ask(request, version), ours.ask(request, version)
         return bool(answers[0] == answers[1])
 
-    try:
+    with suppress(AssertionError):
         wait_for(equal, "both answer the same", timeout_s=3.0)
-    except AssertionError:
-        pass
     return answers[0], answers[1]
 
 
 def _settle(theirs: Node, ours: Node) -> None:
     """A change of topics has reached both brokers, if both have made it."""
-    try:
+    with suppress(AssertionError):
         wait_for(lambda: theirs.topics() == ours.topics(), "the topics are the same", timeout_s=5.0)
-    except AssertionError:
-        pass
 
 
 def shown(steps: Sequence[Step]) -> str:
-    return "\n".join(f"  {number} {ApiKey(request.API_KEY).name} {version}: {request}" for number, (request, version) in enumerate(steps))
-
-
-__all__ = ["Difference", "Symbol", "drawn", "play", "response_class", "shown"]
+    return "\n".join(
+        f"  {number} {ApiKey(request.API_KEY).name} {version}: {request}"
+        for number, (request, version) in enumerate(steps)
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from tanist.wire.batch import iterate_batches, decode_batch
+from tanist.wire.batch import decode_batch, iterate_batches
 from tanist.wire.errors import WireError
 from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from tanist.wire.messages.fetch_response import FetchResponse
@@ -49,8 +49,8 @@ IGNORED = frozenset(
         "throttle_time_ms", "host", "port", "node_endpoints", "endpoints", "cluster_id", "error_message",
         "log_append_time_ms", "log_dir", "total_bytes", "usable_bytes", "partition_size", "offset_lag", "size",
         "controller_id", "rack", "last_timestamp", "transaction_start_time_ms", "coordinator_epoch",
-        "heartbeat_interval_ms", "documentation", "broker_id_of_log", "client_host", "finalized_features_epoch",
-        "replica_nodes_directories", "acquisition_lock_timeout_ms",
+        "heartbeat_interval_ms", "documentation", "client_host", "finalized_features_epoch",
+        "acquisition_lock_timeout_ms", "allow_replication_factor_change", "client_transaction_version",
     }
 )  # fmt: skip
 """Fields of answers that no client compares: times, sizes, addresses, texts."""

@@ -104,8 +104,20 @@ class AddPartitionsToTxn:
             else:
                 self._add(transaction, EPOCH_BUMP_VERSION, call.later(handle_response))
 
+    def _unknown(self, partitions: list[TopicIndex]) -> dict[TopicIndex, int] | None:
+        """The errors if one of them is not there: a transaction that can't write all it wants will not be committed."""
+        unknown = [each for each in partitions if self.metadata.current_leader(*each) is None]
+        if not unknown:
+            return None
+        errors = dict.fromkeys(partitions, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
+        return errors | dict.fromkeys(unknown, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+
     def _verify(self, transaction: AddPartitionsToTxnTransaction, on_errors: OnErrors) -> None:
         partitions = _partitions_of(transaction.topics)
+        errors = self._unknown(partitions)
+        if errors is not None:
+            on_errors(errors)
+            return
         found = self.transactions.coordinator().find(transaction.transactional_id)
         if isinstance(found, int):
             on_errors(dict.fromkeys(partitions, found))
@@ -115,11 +127,8 @@ class AddPartitionsToTxn:
 
     def _add(self, transaction: AddPartitionsToTxnTransaction, client_version: int, on_errors: OnErrors) -> None:
         partitions = _partitions_of(transaction.topics)
-        unknown = [each for each in partitions if self.metadata.current_leader(*each) is None]
-        if unknown:
-            # None is added: a transaction that cannot write all that it wants will not be committed.
-            errors = dict.fromkeys(partitions, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
-            errors.update(dict.fromkeys(unknown, int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
+        errors = self._unknown(partitions)
+        if errors is not None:
             on_errors(errors)
             return
         coordinator = self.transactions.coordinator()

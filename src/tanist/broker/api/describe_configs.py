@@ -32,6 +32,7 @@ from tanist.controller.configs.settings import (
 )
 from tanist.controller.topic_names import name_error
 from tanist.security import requirements as rows
+from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from tanist.wire.messages.describe_configs_response import (
@@ -46,6 +47,9 @@ _UNNAMED = {
     CLIENT_METRICS_RESOURCE: "Client metrics subscription name must not be empty",
     GROUP_RESOURCE: "Group name must not be empty",
 }
+
+
+_TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
 
 
 class _Refused(Exception):
@@ -63,7 +67,11 @@ class DescribeConfigs:
     metadata: MetadataView
 
     def handle(self, request: DescribeConfigsRequest, call: Call) -> None:
-        """Describe each resource."""
+        """Describe each resource; none of them if one is of a type that there is not, as Apache Kafka."""
+        if any(each.resource_type not in _TYPES for each in request.resources):
+            reason = "Unexpected resource type"
+            call.reply(error_response(request, call.version, ErrorCode.INVALID_REQUEST, reason))
+            return
         call.reply(
             DescribeConfigsResponse(
                 results=tuple(self._describe(wanted, request, call) for wanted in request.resources)

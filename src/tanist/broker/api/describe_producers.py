@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tanist.broker.components import NodeComponents
 from tanist.broker.network.call import Call, Handler
 from tanist.broker.replication.replicas import Replicas
+from tanist.controller.topic_names import name_error
 from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.describe_producers_request import DescribeProducersRequest
@@ -37,13 +38,12 @@ class DescribeProducers:
                     continue
                 hosted = self.replicas.get(topic.name, index)
                 if hosted is None or hosted.leader is None:
-                    error = self.replicas.absent_error(topic.name, index) if hosted is None else None
-                    parts.append(
-                        PartitionResponse(
-                            partition_index=index,
-                            error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER if error is None else error,
-                        )
-                    )
+                    error: int = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                    if name_error(topic.name) is not None:
+                        error = ErrorCode.INVALID_TOPIC_EXCEPTION
+                    elif hosted is None:
+                        error = self.replicas.absent_error(topic.name, index)
+                    parts.append(PartitionResponse(partition_index=index, error_code=error))
                     continue
                 parts.append(
                     PartitionResponse(

@@ -36,6 +36,10 @@ class InitProducerId:
 
     def handle(self, request: InitProducerIdRequest, call: Call) -> None:
         """Give the next id of this broker's block, or ask the coordinator of a transactional id."""
+        if (request.producer_id == -1) != (request.producer_epoch == -1):  # one without the other
+            invalid = ErrorCode.INVALID_REQUEST
+            call.reply(InitProducerIdResponse(error_code=invalid, producer_id=-1, producer_epoch=-1))
+            return
         if request.transactional_id is not None:
             self._initialize(request.transactional_id, request, call)
             return
@@ -68,9 +72,6 @@ class InitProducerId:
         def handle_coordinator(partition: CoordinatorPartition[TransactionShard] | int, producer_id: int) -> None:
             if isinstance(partition, int):
                 reply(ProducerAnswer(partition))
-                return
-            if expected is not None and -1 in expected:
-                reply(ProducerAnswer(ErrorCode.INVALID_REQUEST))  # one without the other
                 return
             decide = partial(
                 partition.shard.init_producer_id,

@@ -32,7 +32,7 @@ class LeaveGroup:
         several = call.version >= _SEVERAL_VERSION
 
         def reply(response: LeaveGroupResponse) -> None:
-            if not several:
+            if not several and response.members:
                 response.error_code = response.error_code or response.members[0].error_code
             call.reply(response)
 

@@ -14,7 +14,7 @@ from tanist.broker.network.call import Call, Handler
 from tanist.broker.replication.replicas import Replicas
 from tanist.events.storage import BatchDamaged
 from tanist.log.scan import DamagedBatch
-from tanist.replica.reads import AS_REPLICA, READ_UNCOMMITTED, list_offsets
+from tanist.replica.reads import AS_REPLICA, READ_UNCOMMITTED, TIMESTAMP_SINCE, list_offsets
 from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
@@ -65,6 +65,8 @@ class ListOffsets:
         self, topic: str, wanted: ListOffsetsPartition, isolation_level: int, version: int, leader_only: bool
     ) -> ListOffsetsPartitionResponse:
         index = wanted.partition_index
+        if wanted.timestamp < 0 and TIMESTAMP_SINCE.get(wanted.timestamp, version + 1) > version:
+            return ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.UNSUPPORTED_VERSION)
         hosted = self.replicas.get(topic, index)
         if hosted is None:
             return ListOffsetsPartitionResponse(

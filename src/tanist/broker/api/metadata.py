@@ -20,6 +20,7 @@ from tanist.broker.network.call import Call, Handler
 from tanist.controller.image.image import MetadataImage, TopicImage
 from tanist.controller.topic_names import name_error
 from tanist.security import requirements as rows
+from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import encode_response
 from tanist.wire.internal_topics import INTERNAL_TOPICS
@@ -60,6 +61,12 @@ class Metadata:
             topics = None
         if topics is None:
             self._reply_all(call, request)
+            return
+        if call.version < _NULL_NAMES_VERSION and any(
+            topic.name is None or topic.topic_id != ZERO_UUID for topic in topics
+        ):
+            invalid, reason = ErrorCode.INVALID_REQUEST, f"version {call.version} has topics by name only"
+            call.reply(error_response(request, call.version, invalid, reason) or MetadataResponse())
             return
         missing = [
             topic.name

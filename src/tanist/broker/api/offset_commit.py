@@ -19,6 +19,7 @@ from tanist.wire.messages.offset_commit_response import (
     OffsetCommitResponseTopic,
 )
 
+_EXACT_VERSION = 9
 _IDS_VERSION = 10
 
 
@@ -47,7 +48,8 @@ class OffsetCommit:
             response.topics = (*response.topics, *refused)
             call.reply(response)
 
-        decide = partial(found.shard.commit, request, call.later(reply), self.turn.time_ms())
+        exact = call.version >= _EXACT_VERSION
+        decide = partial(found.shard.commit, request, call.later(reply), self.turn.time_ms(), exact=exact)
         coordinator.carry_out(found, decide, call.refuse)
 
 

@@ -29,6 +29,7 @@ from tanist.wire.produce import (
     ProduceResult,
     encode_appended,
     encode_produce_response,
+    first_batch_bytes,
     parse_produce,
     parse_single_produce,
 )
@@ -39,6 +40,7 @@ _LEADER_HINT_VERSION = 10  # KIP-951
 _ATTRIBUTES_END = ATTRIBUTES_AT + 1
 """Where the low byte of a batch's attributes lies."""
 _TRANSACTIONAL = 0x10
+_ACKS = (-1, 0, 1)
 _ADMIN_CLIENT = "__admin_client"
 """The client id by which Apache Kafka, too, lets a client write to internal topics."""
 
@@ -276,14 +278,13 @@ class Produce:
         """A request of any shape and with any fault."""
         call = parse_produce(frame, offset, version)
         session = connection.session
-        if session.access.enabled:
-            from tanist.broker.api.produce_transactional import has_transactions
-
-            row = rows.PRODUCE_TRANSACTION
-            if has_transactions(frame, call) and not session.access.may(session, row, call.transactional_id):
-                self._refuse_all(connection, frame, version, correlation_id, call, row.code)
-                return
-        if call.acks not in (-1, 0, 1) or (call.transactional_id is not None and call.acks != -1):
+        row = rows.PRODUCE_TRANSACTION
+        if _has_transactions(frame, call) and (
+            call.transactional_id is None or not session.access.may(session, row, call.transactional_id)
+        ):
+            self._refuse_all(connection, frame, version, correlation_id, call, row.code)
+            return
+        if call.transactional_id is not None and call.acks != -1:
             refusal = ErrorCode.INVALID_REQUIRED_ACKS
             self._refuse_all(connection, frame, version, correlation_id, call, refusal)
             return
@@ -358,11 +359,14 @@ class Produce:
                     results.append(ProduceResult(index, ErrorCode.INVALID_RECORD, -1, -1, -1, (), "no records"))
                     failed = True
                     continue
-                error = leader.check_before_append(acks)
-                if not error and end - start > _ATTRIBUTES_END and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL:
+                error = int(ErrorCode.NONE)
+                one_batch = 0 < first_batch_bytes(frame, start, end) == end - start  # the log says what else it is
+                if one_batch:
+                    error = leader.check_before_append(acks) if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
+                if one_batch and not error and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL:
                     from tanist.broker.api.produce_transactional import transaction_error
 
-                    error = transaction_error(hosted, frame[start:end], call, verified)
+                    error = transaction_error(hosted, frame[start:end], verified)
                 if error:
                     results.append(ProduceResult(index, error, -1, -1, -1))
                     failed = True
@@ -379,7 +383,7 @@ class Produce:
                             appended.error,
                             -1,
                             -1,
-                            log.log_start_offset,
+                            log.log_start_offset if one_batch else -1,
                             appended.record_errors,
                             appended.message,
                         )
@@ -448,3 +452,13 @@ class Produce:
             (topic, [ProduceResult(index, error, -1, -1, -1) for index, _, _ in parts]) for topic, parts in call.topics
         ]
         connection.respond_one(self.answer(connection, version, correlation_id, refused, throttle_ms))
+
+
+def _has_transactions(frame: memoryview, call: ProduceCall) -> bool:
+    """Whether any batch is transactional."""
+    return any(
+        frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL
+        for _, parts in call.topics
+        for _, start, end in parts
+        if first_batch_bytes(frame, start, end)
+    )

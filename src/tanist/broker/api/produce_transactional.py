@@ -19,12 +19,10 @@ from tanist.coordinator.transactions.fencing import verification_error
 from tanist.coordinator.transactions.state import TopicIndex
 from tanist.log.producers import ProducerStates, Verification
 from tanist.wire.apis import ApiKey
-from tanist.wire.batch import ATTRIBUTES_AT, HEADER, HEADER_BYTES, BatchHeader
+from tanist.wire.batch import HEADER, BatchHeader
 from tanist.wire.errors import ErrorCode
-from tanist.wire.produce import ProduceCall
+from tanist.wire.produce import ProduceCall, first_batch_bytes
 
-_ATTRIBUTES_END: Final = ATTRIBUTES_AT + 1
-_TRANSACTIONAL: Final = 0x10
 ADDING_VERSION: Final = 12
 _ABORTABLE_VERSION: Final = 11
 _RETRIABLE: Final = (
@@ -48,8 +46,6 @@ def unverified(batches: Batches) -> dict[HostedPartition, BatchHeader]:
     """The partitions where a transaction would begin, with the batch."""
     found: dict[HostedPartition, BatchHeader] = {}
     for hosted, batch in batches:
-        if len(batch) < HEADER_BYTES:
-            continue
         header = BatchHeader(*HEADER.unpack_from(batch))
         is_open = hosted.log.producers.is_open(header.producer_id, header.producer_epoch)
         if header.is_transactional and not is_open:
@@ -69,29 +65,18 @@ def led(
         hosted_parts = by_topic.get(topic) if may_write(topic) else None
         for index, start, end in parts:
             hosted = None if hosted_parts is None else hosted_parts.get(index)
-            if hosted is not None and hosted.leader is not None and not hosted.is_internal and start >= 0:
+            if (
+                hosted is not None
+                and hosted.leader is not None
+                and not hosted.is_internal
+                and first_batch_bytes(frame, start, end) == end - start > 0
+            ):
                 found.append((hosted, frame[start:end]))
     return found
 
 
-def has_transactions(frame: memoryview, call: ProduceCall) -> bool:
-    """Whether any batch is transactional."""
-    return any(
-        end - start > _ATTRIBUTES_END and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL
-        for _, parts in call.topics
-        for _, start, end in parts
-        if start >= 0
-    )
-
-
-def transaction_error(
-    hosted: HostedPartition, batch: memoryview, call: ProduceCall, verified: Mapping[TopicIndex, int]
-) -> int:
+def transaction_error(hosted: HostedPartition, batch: memoryview, verified: Mapping[TopicIndex, int]) -> int:
     """The error of a batch of a transaction: it must be open here, or verified (KIP-890)."""
-    if call.transactional_id is None:
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED  # as Apache Kafka answers a request without it
-    if len(batch) < HEADER_BYTES:
-        return ErrorCode.NONE  # the log says what is wrong with it
     error = verified.get((hosted.topic, hosted.index))
     if error:
         return error

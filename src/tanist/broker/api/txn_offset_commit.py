@@ -61,6 +61,9 @@ class TxnOffsetCommit:
                 call.reply(TxnOffsetCommitResponse(topics=refused))
                 return
             call.amend(lambda response: _with(response, refused))
+        if not request.group_id:
+            self._refuse(request, call, ErrorCode.INVALID_GROUP_ID)
+            return
         topic = self.metadata.image.topic(OFFSETS_TOPIC)
         found = self.groups.coordinator().find(request.group_id)
         if isinstance(found, int) or topic is None:
@@ -103,7 +106,13 @@ class TxnOffsetCommit:
         coordinator.carry_out(found, decide, call.refuse)
 
     def _refuse(self, request: TxnOffsetCommitRequest, call: Call, error: int) -> None:
-        call.reply(TxnOffsetCommitResponse(topics=_refused(request.topics, error)))
+        """A partition that is not there has that error, whatever else is wrong."""
+        topics = _refused(request.topics, error)
+        for topic in topics:
+            for each in topic.partitions:
+                if self.metadata.current_leader(topic.name, each.partition_index) is None:
+                    each.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        call.reply(TxnOffsetCommitResponse(topics=topics))
 
 
 def build(components: NodeComponents) -> Handler:

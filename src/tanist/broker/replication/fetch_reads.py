@@ -153,15 +153,7 @@ class PartitionReads:
             version < _FOLLOWER_READS_VERSION,
         )
         if error:
-            known = error == _OUT_OF_RANGE
-            return FetchedPartition(
-                index,
-                error,
-                high_watermark if known else -1,
-                stable_offset if known else -1,
-                start if known else -1,
-                None,
-            )
+            return FetchedPartition(index, error, -1, -1, -1, None)
         if call.rack_id and leader is not None and self._rack_aware:
             preferred = preferred_read_replica(call.rack_id, target.fetch_offset, leader, now_ms)
             if preferred >= 0:
@@ -184,7 +176,7 @@ class PartitionReads:
                             for each in log.aborted_within(piece, target.fetch_offset, upper_offset)
                         ]
             except OffsetOutOfRange:
-                return FetchedPartition(index, _OUT_OF_RANGE, high_watermark, stable_offset, start, None)
+                return FetchedPartition(index, _OUT_OF_RANGE, -1, -1, -1, None)
             except OSError as failure:
                 hosted.disk_failed(failure)
                 return FetchedPartition(index, ErrorCode.KAFKA_STORAGE_ERROR, -1, -1, -1, None)

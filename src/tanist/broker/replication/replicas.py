@@ -133,7 +133,9 @@ class Replicas:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if self._metadata.current_leader(topic, partition) is not None:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return ErrorCode.UNKNOWN_TOPIC_ID if isinstance(topic, UUID) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if isinstance(topic, UUID) and topic not in self._metadata.image.topics:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     # -- start and stop
 
