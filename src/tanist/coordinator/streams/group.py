@@ -10,7 +10,7 @@ endpoints' epochs and the wish to shut down are of this coordinator alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from enum import Enum
 from typing import Final, NamedTuple
@@ -207,7 +207,7 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         self.task_offsets[member_id] = known.updated(beat, configured)
         if beat.shutdown_application and self._shutdown_by is None:
             self._shutdown_by = member_id
-        response = self._response(beat, had, has, whole=joining)
+        response = self._response(beat, reported, had, has)
         if configured.status is not None:
             status.append(configured.status)
         if self._shutdown_by is not None:
@@ -350,12 +350,16 @@ class StreamsGroup(StreamsTables, CommittingMembers):
     # -- the answer
 
     def _response(
-        self, beat: StreamsGroupHeartbeatRequest, had: CurrentTasks, has: CurrentTasks, *, whole: bool
+        self, beat: StreamsGroupHeartbeatRequest, reported: Tasks | None, had: CurrentTasks, has: CurrentTasks
     ) -> StreamsGroupHeartbeatResponse:
+        whole = beat.member_epoch == JOINING_EPOCH
         timing = self.settings.streams_timing(self.group_id)
-        changed = whole or _places(had) != _places(has)
+        has_places = _places(has.assigned)
+        changed = whole or _places(had.assigned) != has_places
         if changed and self.members[beat.member_id].user_endpoint is not None:
             self.endpoint_epoch += 1
+        # A member that says other tasks than it has may not have heard of them: an answer may have been lost.
+        tells = changed or (reported is not None and _places(reported) != has_places)
         endpoints = None
         if self.endpoint_epoch != beat.endpoint_information_epoch:
             subtopologies = self.configured().subtopologies
@@ -367,9 +371,9 @@ class StreamsGroup(StreamsTables, CommittingMembers):
             acceptable_recovery_lag_legacy=min(timing.acceptable_recovery_lag, _INT32_MAX),
             acceptable_recovery_lag=timing.acceptable_recovery_lag,
             task_offset_interval_ms=timing.task_offset_interval_ms,
-            active_tasks=ids_of(has.assigned, Role.ACTIVE, TaskIds) if changed else None,
-            standby_tasks=ids_of(has.assigned, Role.STANDBY, TaskIds) if changed else None,
-            warmup_tasks=ids_of(has.assigned, Role.WARMUP, TaskIds) if changed else None,
+            active_tasks=ids_of(has.assigned, Role.ACTIVE, TaskIds) if tells else None,
+            standby_tasks=ids_of(has.assigned, Role.STANDBY, TaskIds) if tells else None,
+            warmup_tasks=ids_of(has.assigned, Role.WARMUP, TaskIds) if tells else None,
             endpoint_information_epoch=self.endpoint_epoch,
             partitions_by_user_endpoint=endpoints,
         )
@@ -390,8 +394,9 @@ class StreamsGroup(StreamsTables, CommittingMembers):
             self._shutdown_by = None
 
 
-def _places(current: CurrentTasks) -> dict[RoleIn, frozenset[int]]:
-    return {key: frozenset(tasks) for key, tasks in current.assigned.items() if tasks}
+def _places(tasks: Mapping[RoleIn, Iterable[int]]) -> dict[RoleIn, frozenset[int]]:
+    places = {key: frozenset(indexes) for key, indexes in tasks.items()}
+    return {key: indexes for key, indexes in places.items() if indexes}
 
 
 def _status(code: StatusCode, detail: str) -> Status:
