@@ -11,7 +11,7 @@ from typing import Final
 
 from tanist.broker.api.authorized_operations import NOT_ASKED
 from tanist.broker.components import NodeComponents
-from tanist.broker.groups.describing import Undescribed, find_group, topics_refusal
+from tanist.broker.groups.describing import Undescribed, find_group, reply_when_committed, topics_refusal
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
@@ -57,7 +57,7 @@ class StreamsGroupDescribe:
             groups = tuple(DescribedGroup(group_id=each, error_code=unsupported) for each in request.group_ids)
         else:
             groups = tuple(self._describe(each, request, call) for each in request.group_ids)
-        call.reply(StreamsGroupDescribeResponse(groups=groups))
+        reply_when_committed(self.groups, call, groups, lambda found: StreamsGroupDescribeResponse(groups=found))
 
     def _describe(self, group_id: str, request: StreamsGroupDescribeRequest, call: Call) -> DescribedGroup:
         group = find_group(self.groups, call, rows.STREAMS_GROUP_DESCRIBE_GROUP, group_id, StreamsGroup)
