@@ -75,6 +75,8 @@ class StreamsChecks(Ledger, StreamsWitness):
         self._last: dict[tuple[str, Task], tuple[str, int]] = {}
         """Who got a task last, and in which epoch first."""
         self._epochs: defaultdict[str, _Epochs] = defaultdict(_Epochs)
+        self._deleting: set[str] = set()
+        """Groups that may be gone, or not yet."""
 
     # -- Witness: offsets are the ledger's, assignments are told by heartbeats
 
@@ -188,6 +190,10 @@ class StreamsChecks(Ledger, StreamsWitness):
     # -- epochs
 
     def deleting(self, group: str) -> None:
+        self._deleting.add(group)
+
+    def deleted(self, group: str) -> None:
+        self._deleting.discard(group)
         self._epochs[group] = _Epochs(self._epochs[group].life + 1)
         for key in [each for each in self._last if each[0] == group]:
             del self._last[key]
@@ -198,7 +204,9 @@ class StreamsChecks(Ledger, StreamsWitness):
     def described(self, group: str, asked: _Epochs, host: str, answer: Any) -> None:
         """W2."""
         self._world.counts["streams: groups described"] += 1
-        if asked.life != self._epochs[group].life or self._is_lost(group) or not self._coordinates(host, group):
+        if group in self._deleting or asked.life != self._epochs[group].life:
+            return
+        if self._is_lost(group) or not self._coordinates(host, group):
             return
         if answer.group_epoch < asked.group or answer.assignment_epoch < asked.target:
             self._fail(

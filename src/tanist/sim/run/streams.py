@@ -130,6 +130,7 @@ class Streams:
         run.nemesis.end()
         for each in self.applications:
             self._gather(each)
+        liveness.must(lambda: not self._misfits(), "W5", lambda: "; ".join(self._misfits()))
         liveness.must(lambda: not self._unsettled(), "W4", lambda: f"not settled: {'; '.join(self._unsettled()[:6])}")
         for each in self.applications:
             for needs in each.versions:
@@ -157,10 +158,12 @@ class Streams:
         for member in application.members:
             member.reported_commits.clear()
 
+    def _misfits(self) -> list[str]:
+        return [wrong for each in self.applications for wrong in self.checks.misfits(each.needs)]
+
     def _unsettled(self) -> list[str]:
         found: list[str] = []
         for each in self.applications:
-            found += self.checks.misfits(each.needs)
             found += self.checks.unsettled(each.plan.group, each.members, each.needs)
         return found
 

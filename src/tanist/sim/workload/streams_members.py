@@ -55,6 +55,9 @@ class StreamsWitness(Witness):
     def deleting(self, group: str) -> None:
         """A client will ask to delete the group, which has no members as far as it knows."""
 
+    def deleted(self, group: str) -> None:
+        """The group is gone, by an answer. It had no members by then."""
+
 
 class SimStreamsMember(SimGroupMember):
     """A thread of a process, through all its lives."""
@@ -277,6 +280,7 @@ class StreamsOperator(GroupClient):
                 ErrorCode.NONE,
                 ErrorCode.GROUP_ID_NOT_FOUND,
             ):
+                self.context.witness.deleted(self.group)
                 done()
             elif not self.stopped:
                 self.later(self._pause_ms, lambda: self.delete(done))
