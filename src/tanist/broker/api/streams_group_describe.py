@@ -18,7 +18,6 @@ from tanist.broker.network.call import Call, Handler
 from tanist.controller.features import STREAMS_VERSION
 from tanist.coordinator.streams.assignor import STICKY
 from tanist.coordinator.streams.group import StreamsGroup
-from tanist.coordinator.streams.member import TaskOffsets
 from tanist.coordinator.streams.tasks import Role, RoleIn, ids_of
 from tanist.coordinator.streams.topology import named_topics
 from tanist.security import requirements as rows
@@ -121,7 +120,7 @@ def _infos(topics: Iterable[sent.TopicInfo], counts: Mapping[str, int]) -> tuple
 
 def _member(group: StreamsGroup, member_id: str) -> Member:
     member, current = group.members[member_id], group.current(member_id)
-    endpoint, offsets = member.user_endpoint, group.task_offsets.get(member_id, TaskOffsets())
+    endpoint, offsets = member.user_endpoint, group.offsets_of(member_id)
     return Member(
         member_id=member_id,
         member_epoch=current.epoch,

@@ -210,6 +210,21 @@ def _busy(config: ChaosConfig) -> ChaosConfig:
     return changed.with_settings(plans=(plan,), standby_replicas=1)
 
 
+def _failing(config: ChaosConfig) -> ChaosConfig:
+    """Coordinators die while they decide, and somebody looks on."""
+    properties = {**config.properties, "group.streams.assignment.interval.ms": "0"}
+    changed = replace(
+        config,
+        kinds=("crash-leader",),
+        fault_pause_ms=(100, 600),
+        latency_us=(500, 5_000),
+        may_lose=False,
+        operations=(),
+        properties=properties,
+    )
+    return changed.with_settings(describe_pause_ms=10, churn=("die", "leave"), churn_pause_ms=(100, 500))
+
+
 def _joining(config: ChaosConfig) -> ChaosConfig:
     """Two topics with different numbers of partitions are joined."""
     events, orders = replace(config.topics[0], partitions=4), replace(config.topics[0], name="orders", partitions=2)
@@ -222,8 +237,10 @@ STREAMS_MUTANTS: Mapping[str, Mutation] = {
     "streams-revoked": _drawn("nobody waits for a revocation", nobody_waits_for_a_revocation, _busy),
     "streams-patience": _drawn("a member has no time to give tasks up", nobody_may_take_time_to_revoke, _busy),
     "streams-session": _drawn("a session ends before its time", sessions_are_short, _busy),
-    "streams-early": _drawn("a heartbeat is answered before its records are committed", answers_before_the_commit),
-    "streams-described": _drawn("a description has what is not committed", describes_what_is_not_committed),
+    "streams-early": _drawn(
+        "a heartbeat is answered before its records are committed", answers_before_the_commit, _failing
+    ),
+    "streams-described": _drawn("a description has what is not committed", describes_what_is_not_committed, _failing),
     "streams-anew": _drawn("the epochs of a group without members begin anew", an_empty_group_begins_anew),
     "streams-roles": _drawn("a member follows the tasks that it works on", members_follow_what_they_work_on, _busy),
     "streams-lost": _drawn("tasks of an answer that was lost are not said again", lost_answers_stay_lost, _soon),
