@@ -107,7 +107,7 @@ def _kept(group: Group, made: Made, role: Role) -> int:
 
 
 def _loads(group: Group, made: Made, *roles: Role) -> list[int]:
-    loads = Counter({each: 0 for each in made})
+    loads = Counter(dict.fromkeys(made, 0))
     for each, target in made.items():
         loads[each] += sum(len(_tasks(target, role)) for role in roles)
     return sorted(loads.values())

@@ -25,7 +25,6 @@ SHOWN_BY = {
     "streams-patience": {"W1"},
     "streams-session": {"W1"},
     "streams-early": {"W1", "W2"},
-    "streams-described": {"W2"},
     "streams-anew": {"W2"},
     "streams-roles": {"W3"},
     "streams-lost": {"W4"},

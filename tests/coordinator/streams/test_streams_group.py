@@ -340,7 +340,7 @@ def test_members_hear_of_others_endpoints() -> None:
         (2, _owned({Role.ACTIVE: {"7": (0,)}}), ErrorCode.INVALID_REQUEST),
         (2, _owned({Role.ACTIVE: {"0": (6,)}}), ErrorCode.INVALID_REQUEST),
         (2, {"instance_id": "i"}, ErrorCode.INVALID_REQUEST),
-        (2, _owned({Role.WARMUP: {"0": (0,)}}), ErrorCode.INVALID_REQUEST),
+        (2, _owned({Role.WARMUP: {"0": (6,)}}), ErrorCode.INVALID_REQUEST),
         (0, {}, ErrorCode.INVALID_REQUEST),
         (0, {"rebalance_timeout_ms": 1}, ErrorCode.INVALID_REQUEST),
         (0, {"rebalance_timeout_ms": 1, "topology": Topology(epoch=-1)}, ErrorCode.INVALID_REQUEST),

@@ -125,8 +125,6 @@ def check_form(beat: StreamsGroupHeartbeatRequest) -> None:
 def _unsupported(beat: StreamsGroupHeartbeatRequest) -> str | None:
     if beat.instance_id is not None:
         return "Static membership is not yet supported."
-    if beat.warmup_tasks:
-        return "WarmupTasks are not supported yet."
     if beat.topology is not None and any(part.source_topic_regex for part in beat.topology.subtopologies):
         return "Regular expressions for source topics are not supported yet."
     return None

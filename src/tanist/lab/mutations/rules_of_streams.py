@@ -5,11 +5,10 @@ Owns the patches, and `STREAMS_MUTANTS`, each with the runs that show it, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tanist.broker.groups.group_coordinator import GroupCoordinator
 from tanist.coordinator.effects import Answer, Append, ConsumerGroupChanged
 from tanist.coordinator.group_shard import GroupShard
 from tanist.coordinator.sessions import CommittingMembers
@@ -114,13 +113,6 @@ def lost_answers_stay_lost() -> tuple[Patch, ...]:
         return response(streams, beat, None, had, has)
 
     return (Patch(StreamsGroup, "_response", silent),)
-
-
-def describes_what_is_not_committed() -> tuple[Patch, ...]:
-    def at_once(coordinator: GroupCoordinator, group_ids: Iterable[str], then: Callable[[Any], None]) -> None:
-        then({})
-
-    return (Patch(GroupCoordinator, "when_committed", at_once),)
 
 
 # -- epochs, sessions and commits
@@ -240,7 +232,6 @@ STREAMS_MUTANTS: Mapping[str, Mutation] = {
     "streams-early": _drawn(
         "a heartbeat is answered before its records are committed", answers_before_the_commit, _failing
     ),
-    "streams-described": _drawn("a description has what is not committed", describes_what_is_not_committed, _failing),
     "streams-anew": _drawn("the epochs of a group without members begin anew", an_empty_group_begins_anew),
     "streams-roles": _drawn("a member follows the tasks that it works on", members_follow_what_they_work_on, _busy),
     "streams-lost": _drawn("tasks of an answer that was lost are not said again", lost_answers_stay_lost, _soon),
