@@ -137,7 +137,7 @@ def test_members_go_on_with_their_tasks_when_the_coordinator_dies() -> None:
     assert (a.active, b.active, a.epoch, b.epoch) == had
 
 
-def test_a_member_that_has_not_heard_of_its_tasks_is_told_again() -> None:
+def test_a_member_that_has_not_heard_of_its_tasks_hears_of_them_again() -> None:
     cluster = streams_cluster()
     a = Member(cluster, "a")
     a.beat_until(lambda answer: a.active == ALL)

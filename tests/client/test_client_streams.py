@@ -77,7 +77,7 @@ def test_tasks_are_reported_until_they_are_given_up() -> None:
     assert member.moved() == []
 
 
-def test_what_was_not_begun_when_an_answer_is_lost_is_told_again() -> None:
+def test_what_was_not_begun_when_an_answer_is_lost_is_said_again() -> None:
     member, first = joined()
     member.handle_response(first, beaten(3, (0,)))
     pause = heard(member, asked(member.moved()), beaten(4, (0, 1)))

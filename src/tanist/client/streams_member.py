@@ -2,7 +2,7 @@
 
 The first one brings the application's topology. The member goes on with what it has until its driver has given up what
 the last answer takes away (`moved`), and says so at once, because others may wait for it. After a heartbeat without an
-answer it says all that it has: what it was given and has not begun it forgets, and is told again.
+answer it says all that it has: what it was given and has not begun it forgets, and hears of it again.
 """
 
 from __future__ import annotations

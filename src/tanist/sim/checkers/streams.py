@@ -1,7 +1,7 @@
 """Streams groups: what members hear on the wire, against each other; nothing that a coordinator says of itself counts.
 
     W1  an active task is one member's at a time. A member has it from the answer that gives it until the member has
-        said that it has given it up, was told that it is fenced, or has kept the coordinator waiting for a session, or
+        said that it has given it up, has heard that it is fenced, or has kept the coordinator waiting for a session, or
         for its rebalance timeout while it has tasks to give up
     W2  in one group's life the epochs of the group, its target and its members do not go back
     W3  a process has a task once, in whatever role: a standby is never with the active task
@@ -51,8 +51,10 @@ class _Book:
     asking_since_ms: int = -1
     """When it sent the first heartbeat since the last answer."""
 
-    def is_in(self, now_ms: int) -> bool:
-        """Whether no coordinator can have given it up."""
+    def is_in(self, now_ms: int, rebalance_timeout_ms: int) -> bool:
+        """Whether no coordinator can have given it up. An answer that has not come may have taken tasks from it."""
+        if self.asking_since_ms >= 0 and now_ms >= self.asking_since_ms + rebalance_timeout_ms:
+            return False
         return now_ms < min(self.session_until_ms, self.patience[1])
 
 
@@ -78,7 +80,7 @@ class StreamsChecks(Ledger, StreamsWitness):
         self._deleting: set[str] = set()
         """Groups that may be gone, or not yet."""
 
-    # -- Witness: offsets are the ledger's, assignments are told by heartbeats
+    # -- Witness: offsets are the ledger's, assignments come with heartbeats
 
     def assigned(
         self,
@@ -148,10 +150,11 @@ class StreamsChecks(Ledger, StreamsWitness):
         counts["streams: standbys given"] += len(standbys - book.standbys)
         if actives & standbys:
             self._fail("W3", f"{member.name} is given {sorted(actives & standbys)} as its task, and to follow")
+        time_ms = (self._world.now_ms, self._settings.rebalance_timeout_ms)
         others = [
             (other, known)
             for other, known in self._books.items()
-            if other is not member and other.group == member.group and known.is_in(self._world.now_ms)
+            if other is not member and other.group == member.group and known.is_in(*time_ms)
         ]
         for other, known in others:
             for task in sorted(actives & known.actives):

@@ -24,6 +24,8 @@ from tanist.sim.workload.streams_settings import Needs, StreamsPlan, needs_of
 from tanist.sim.world.clock import stream
 from tanist.sim.world.scheduler import MICROSECONDS
 
+_MENDING_MS = 2_000
+"""Between two looks, in the end, for groups that have a topology of long ago."""
 _REFUSED_MS = 1_500
 """How long a process tries a topology that its group does not take."""
 
@@ -39,7 +41,7 @@ STREAMS_EXPECTED: dict[str, str] = {
     "streams: topologies refused": "a process of a new version asks for a group of an old one",
     "streams: groups deleted": "so that another topology can come",
     "streams: groups described": "by an operator, who sees its epochs",
-    "streams: commits of tasks that others have": "by a member that does not know it yet, or was told so",
+    "streams: commits of tasks that others have": "by a member that does not know it yet, or has heard so",
     "streams: answered by a coordinator that was succeeded": "and does not know it",
     "streams: members die": "without a word, so that their sessions end",
     "streams: members leave": "in good order",
@@ -130,6 +132,7 @@ class Streams:
         run.nemesis.end()
         for each in self.applications:
             self._gather(each)
+            self._mend(each)
         liveness.must(lambda: not self._misfits(), "W5", lambda: "; ".join(self._misfits()))
         liveness.must(lambda: not self._unsettled(), "W4", lambda: f"not settled: {'; '.join(self._unsettled()[:6])}")
         for each in self.applications:
@@ -157,6 +160,13 @@ class Streams:
             self._clients.act(process, process.start)
         for member in application.members:
             member.reported_commits.clear()
+
+    def _mend(self, application: _Application) -> None:
+        """A process that is gone may have joined late, after its group was deleted: then that has its topology."""
+        resting = any(process in self._resting for process in application.processes)
+        if any(member.is_refused for member in application.members) and not resting:
+            self._replace(application, lambda process: process.die)
+        self.world.scheduler.after(_MENDING_MS * MICROSECONDS, lambda: self._mend(application))
 
     def _misfits(self) -> list[str]:
         return [wrong for each in self.applications for wrong in self.checks.misfits(each.needs)]

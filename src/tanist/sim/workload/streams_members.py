@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from tanist.broker.network.channel import Channel
-from tanist.client.membership import Effect, GroupMember, Lost
+from tanist.client.membership import Effect, Failed, GroupMember, Lost
 from tanist.client.requests import Ask
 from tanist.client.streams_member import StreamsGroupMember, Task
 from tanist.client.topic_partition import TopicPartition
@@ -37,7 +37,7 @@ class StreamsWitness(Witness):
         """It receives the answer of that broker to what it has sent then."""
 
     def over(self, member: SimStreamsMember) -> None:
-        """A member has no task any more, as far as it knows: it was told so, leaves, or its process has ended."""
+        """A member has no task any more, as far as it knows: it has heard so, leaves, or its process has ended."""
 
     def asks_of(self, group: str) -> Any:
         """A client will ask for the group's description. The result goes to `described`."""
@@ -75,6 +75,8 @@ class SimStreamsMember(SimGroupMember):
         self.process = process
         self.tasks: frozenset[Task] = frozenset()
         """Those that it works on."""
+        self.is_refused = False
+        """Its group has another topology."""
         self._streams = settings
         self._given: frozenset[Task] = frozenset()
         self._last_epoch = 0
@@ -120,6 +122,7 @@ class SimStreamsMember(SimGroupMember):
     def _stop(self) -> None:
         self.context.witness.over(self)
         self.tasks = self._given = frozenset()
+        self.is_refused = False
         super()._stop()
 
     # -- on the wire
@@ -168,6 +171,8 @@ class SimStreamsMember(SimGroupMember):
         for effect in effects:
             if isinstance(effect, Lost):
                 self._is_fenced()
+            elif isinstance(effect, Failed):
+                self.is_refused = True
             super()._carry_out((effect,))
 
     def _is_fenced(self) -> None:
@@ -186,7 +191,7 @@ class SimStreamsMember(SimGroupMember):
     def _own(self, partitions: Collection[Task]) -> None:
         """It was given these tasks. What it has beside them it gives up, which takes a while."""
         self._given = frozenset(partitions)
-        self._last_epoch = self.epoch
+        self._last_epoch, self.is_refused = self.epoch, False
         rng, settings = self.context.rng, self._streams
         if self.tasks <= self._given:
             self._move()
@@ -256,7 +261,7 @@ class SimStreamsProcess:
 
 
 class StreamsOperator(GroupClient):
-    """Describes its group again and again, and deletes it when it is told to."""
+    """Describes its group again and again, and deletes it when it is asked to."""
 
     context: ClientContext[StreamsWitness]
 

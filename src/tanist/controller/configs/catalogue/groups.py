@@ -177,7 +177,7 @@ group.streams.min.task.offset.interval.ms int 15000 read-only medium >=1 interna
 group.streams.num.standby.replicas int 0 read-only medium >=0
     Standbys of each task.
 group.streams.rack.aware.assignment.tags list "" read-only low list
-    Keys of tags that members of Streams groups are to have; those that lack one are told so.
+    Keys of tags that members of Streams groups are to have; those that lack one hear so.
 group.streams.session.timeout.ms int 45000 read-only medium >=1
     When a silent member of a Streams group is given up.
 group.streams.task.offset.interval.ms int 60000 read-only medium >=1 internal
