@@ -27,7 +27,6 @@ SHOWN_BY = {
     "streams-early": {"W1", "W2"},
     "streams-anew": {"W2"},
     "streams-roles": {"W3"},
-    "streams-lost": {"W4"},
     "streams-for-ever": {"W4"},
     "streams-nobodys": {"W4"},
     "streams-standbys": {"W4"},

@@ -106,15 +106,6 @@ def answers_before_the_commit() -> tuple[Patch, ...]:
     return (Patch(GroupShard, "streams_heartbeat", at_once),)
 
 
-def lost_answers_stay_lost() -> tuple[Patch, ...]:
-    response = StreamsGroup._response
-
-    def silent(streams: StreamsGroup, beat: Any, reported: Any, had: Any, has: Any) -> Any:
-        return response(streams, beat, None, had, has)
-
-    return (Patch(StreamsGroup, "_response", silent),)
-
-
 # -- epochs, sessions and commits
 
 
@@ -190,7 +181,7 @@ def _drawn(
 
 def _soon(config: ChaosConfig) -> ChaosConfig:
     """It need not wait long in the end."""
-    return replace(config, settle_time_ms=25_000)
+    return replace(config, settle_time_ms=40_000)
 
 
 def _busy(config: ChaosConfig) -> ChaosConfig:
@@ -234,7 +225,6 @@ STREAMS_MUTANTS: Mapping[str, Mutation] = {
     ),
     "streams-anew": _drawn("the epochs of a group without members begin anew", an_empty_group_begins_anew),
     "streams-roles": _drawn("a member follows the tasks that it works on", members_follow_what_they_work_on, _busy),
-    "streams-lost": _drawn("tasks of an answer that was lost are not said again", lost_answers_stay_lost, _soon),
     "streams-for-ever": _drawn("sessions do not end", sessions_never_end, _soon, all_return=False),
     "streams-nobodys": _drawn("a task is nobody's", the_last_task_is_nobodys, lambda config: _soon(_busy(config))),
     "streams-standbys": _drawn("nobody follows", nobody_follows, lambda config: _soon(_busy(config))),
