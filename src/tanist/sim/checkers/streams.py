@@ -233,9 +233,8 @@ class StreamsChecks(Ledger, StreamsWitness):
             if len(owners) != 1:
                 yield f"{_named(task)} of {group} is {', '.join(each.name for each in owners) or 'nobody'}'s"
                 continue
-            for partition in needs.partitions_of(task):
-                if not owners[0].reported_commits.get(partition):
-                    yield f"{owners[0].name} does not commit {partition[0]}-{partition[1]}"
+            if not any(owners[0].reported_commits.get(each) for each in needs.partitions_of(task)):
+                yield f"{owners[0].name} does not commit for {_named(task)}"
             stateful = task[0] in needs.stateful
             wanted = min(self._settings.standby_replicas, processes - 1) if stateful else 0
             followers = sum(task in member.standbys for member in running)
