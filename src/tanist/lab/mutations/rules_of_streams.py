@@ -179,9 +179,29 @@ def _drawn(
     )
 
 
-def _soon(config: ChaosConfig) -> ChaosConfig:
-    """It need not wait long in the end."""
-    return replace(config, settle_time_ms=40_000)
+def _quiet(config: ChaosConfig) -> ChaosConfig:
+    """Nothing happens, so that it need not wait long in the end."""
+    return replace(config.calm(), fault_time_ms=3_000, settle_time_ms=20_000)
+
+
+def _dying(config: ChaosConfig) -> ChaosConfig:
+    """Processes die and come back."""
+    changed = replace(_quiet(_busy(config)), fault_time_ms=5_000)
+    return changed.with_settings(churn=("die",), churn_pause_ms=(300, 1_500), away_ms=(50, 500))
+
+
+def _sleeping(config: ChaosConfig) -> ChaosConfig:
+    """Processes sleep through their sessions, and go on."""
+    busy = _busy(config)
+    properties = {**busy.properties, "group.streams.session.timeout.ms": "1500"}
+    changed = replace(_quiet(busy), fault_time_ms=14_000, properties=properties)
+    return changed.with_settings(
+        session_timeout_ms=1_500,
+        commit_pause_ms=40,
+        churn=("pause",),
+        churn_pause_ms=(300, 1_500),
+        away_ms=(2_500, 5_000),
+    )
 
 
 def _busy(config: ChaosConfig) -> ChaosConfig:
@@ -212,7 +232,7 @@ def _joining(config: ChaosConfig) -> ChaosConfig:
     """Two topics with different numbers of partitions are joined."""
     events, orders = replace(config.topics[0], partitions=4), replace(config.topics[0], name="orders", partitions=2)
     plan = StreamsPlan("a0", 2, 1, ("events", "orders"), ("join",))
-    return _soon(replace(config, topics=(events, orders))).with_settings(plans=(plan,))
+    return _quiet(replace(config, topics=(events, orders))).with_settings(plans=(plan,))
 
 
 STREAMS_MUTANTS: Mapping[str, Mutation] = {
@@ -225,11 +245,13 @@ STREAMS_MUTANTS: Mapping[str, Mutation] = {
     ),
     "streams-anew": _drawn("the epochs of a group without members begin anew", an_empty_group_begins_anew),
     "streams-roles": _drawn("a member follows the tasks that it works on", members_follow_what_they_work_on, _busy),
-    "streams-for-ever": _drawn("sessions do not end", sessions_never_end, _soon, all_return=False),
-    "streams-nobodys": _drawn("a task is nobody's", the_last_task_is_nobodys, lambda config: _soon(_busy(config))),
-    "streams-standbys": _drawn("nobody follows", nobody_follows, lambda config: _soon(_busy(config))),
-    "streams-partitions": _drawn("a changelog topic has a partition more", changelogs_have_one_more, _soon),
+    "streams-for-ever": _drawn("sessions do not end", sessions_never_end, _dying),
+    "streams-nobodys": _drawn("a task is nobody's", the_last_task_is_nobodys, lambda config: _quiet(_busy(config))),
+    "streams-standbys": _drawn("nobody follows", nobody_follows, lambda config: _quiet(_busy(config))),
+    "streams-partitions": _drawn(
+        "a changelog topic has a partition more", changelogs_have_one_more, lambda config: _quiet(_busy(config))
+    ),
     "streams-joined": _drawn("topics that are joined have different partitions", joined_topics_differ, _joining),
-    "streams-fenced": _drawn("commits of all members and epochs are taken", everybody_commits, _busy),
-    "streams-old-epoch": _drawn("commits of a member's old epochs are taken", old_epochs_commit, _busy),
+    "streams-fenced": _drawn("commits of all members and epochs are taken", everybody_commits, _sleeping),
+    "streams-old-epoch": _drawn("commits of a member's old epochs are taken", old_epochs_commit, _sleeping),
 }
