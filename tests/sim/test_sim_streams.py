@@ -27,15 +27,13 @@ SHOWN_BY = {
     "streams-early": {"W1", "W2"},
     "streams-anew": {"W2"},
     "streams-roles": {"W3"},
-    "streams-for-ever": {"W4"},
     "streams-nobodys": {"W4"},
     "streams-standbys": {"W4"},
     "streams-partitions": {"W5"},
     "streams-joined": {"W5"},
     "streams-fenced": {"W6", "C4"},
-    "streams-old-epoch": {"W6", "C4"},
 }
-SOON = ("streams-free", "streams-anew", "streams-roles", "streams-joined", "streams-fenced")
+SOON = ("streams-session", "streams-nobodys", "streams-partitions", "streams-joined", "streams-fenced")
 """Shown by the first seeds, within their first seconds."""
 
 

@@ -16,7 +16,7 @@ from tanist.coordinator.streams import group, topology
 from tanist.coordinator.streams.assignor import assign_sticky
 from tanist.coordinator.streams.group import StreamsGroup
 from tanist.coordinator.streams.tasks import Role, RoleIn
-from tanist.lab.mutations.patching import Breaks, Patch, always, fixed, no_records
+from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
 from tanist.lab.mutations.simulator import Mutation
 from tanist.sim.run.chaos_run import ChaosRun
 from tanist.sim.run.config import STREAMS, ChaosConfig
@@ -144,10 +144,6 @@ def everybody_commits() -> tuple[Patch, ...]:
     )
 
 
-sessions_never_end = fixed(StreamsGroup, "overdue", no_records)
-old_epochs_commit = fixed(CommittingMembers, "may_commit", always(True))
-
-
 # -- topics
 
 
@@ -182,12 +178,6 @@ def _drawn(
 def _quiet(config: ChaosConfig) -> ChaosConfig:
     """Nothing happens, so that it need not wait long in the end."""
     return replace(config.calm(), fault_time_ms=3_000, settle_time_ms=20_000)
-
-
-def _dying(config: ChaosConfig) -> ChaosConfig:
-    """Processes die and come back."""
-    changed = replace(_quiet(_busy(config)), fault_time_ms=5_000)
-    return changed.with_settings(churn=("die",), churn_pause_ms=(300, 1_500), away_ms=(50, 500))
 
 
 def _sleeping(config: ChaosConfig) -> ChaosConfig:
@@ -245,7 +235,6 @@ STREAMS_MUTANTS: Mapping[str, Mutation] = {
     ),
     "streams-anew": _drawn("the epochs of a group without members begin anew", an_empty_group_begins_anew),
     "streams-roles": _drawn("a member follows the tasks that it works on", members_follow_what_they_work_on, _busy),
-    "streams-for-ever": _drawn("sessions do not end", sessions_never_end, _dying),
     "streams-nobodys": _drawn("a task is nobody's", the_last_task_is_nobodys, lambda config: _quiet(_busy(config))),
     "streams-standbys": _drawn("nobody follows", nobody_follows, lambda config: _quiet(_busy(config))),
     "streams-partitions": _drawn(
@@ -253,5 +242,4 @@ STREAMS_MUTANTS: Mapping[str, Mutation] = {
     ),
     "streams-joined": _drawn("topics that are joined have different partitions", joined_topics_differ, _joining),
     "streams-fenced": _drawn("commits of all members and epochs are taken", everybody_commits, _sleeping),
-    "streams-old-epoch": _drawn("commits of a member's old epochs are taken", old_epochs_commit, _sleeping),
 }
