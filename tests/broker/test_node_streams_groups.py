@@ -137,6 +137,16 @@ def test_members_go_on_with_their_tasks_when_the_coordinator_dies() -> None:
     assert (a.active, b.active, a.epoch, b.epoch) == had
 
 
+def test_a_member_that_has_not_heard_of_its_tasks_hears_of_them_again() -> None:
+    cluster = streams_cluster()
+    a = Member(cluster, "a")
+    a.beat_until(lambda answer: a.active == ALL)
+    assert a.beat().active_tasks is None
+    a.active = {"0": (0,)}  # as if the last answer was lost
+    a.beat()
+    assert a.active == ALL
+
+
 def test_why_an_internal_topic_cannot_be_made_is_said() -> None:
     cluster = streams_cluster(nodes=1, config={"offsets.topic.replication.factor": "1"})
     a = Member(cluster, "a", topology(replication_factor=3))

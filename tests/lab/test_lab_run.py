@@ -334,6 +334,7 @@ def test_the_properties_are_those_of_the_simulators_page() -> None:
     rows = re.findall(r"^\| ([SUL]\d+)(?:-L(\d+))? \|", SIMULATOR_PAGE.read_text(), re.MULTILINE)
     named = {name for name, last in rows if not last} | {f"L{n}" for n in range(1, int(rows[-1][1]) + 1)}
     named |= set(re.findall(r"^\| (C\d) \|", GROUPS_PAGE.read_text(), re.MULTILINE))
+    named |= set(re.findall(r"^\| (W\d) \|", GROUPS_PAGE.read_text(), re.MULTILINE))
     named |= set(re.findall(r"^\| (Q\d) \|", SHARES_PAGE.read_text(), re.MULTILINE))
     named |= set(re.findall(r"^\| (X\d+) \|", TRANSACTIONS_PAGE.read_text(), re.MULTILINE))
     assert named == MEANINGS.keys() - {"crash"}

@@ -97,6 +97,7 @@ _OF_API: Final[Mapping[int, Mapping[int, Meaning]]] = {
     # The group was deleted, or its log has lost it.
     ApiKey.CONSUMER_GROUP_HEARTBEAT: {ErrorCode.GROUP_ID_NOT_FOUND: Meaning.JOIN},
     ApiKey.SHARE_GROUP_HEARTBEAT: {ErrorCode.GROUP_ID_NOT_FOUND: Meaning.JOIN},
+    ApiKey.STREAMS_GROUP_HEARTBEAT: {ErrorCode.GROUP_ID_NOT_FOUND: Meaning.JOIN},
     # The answer has the id of the member to be.
     ApiKey.JOIN_GROUP: {ErrorCode.MEMBER_ID_REQUIRED: Meaning.JOIN},
     ApiKey.OFFSET_COMMIT: _NOT_KNOWN_YET,
@@ -167,6 +168,8 @@ def _parts_of(answer: Any) -> Iterator[Any]:
             | ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS
         ):
             yield from answer.groups
+        case ApiKey.DELETE_GROUPS:
+            yield from answer.results
         case ApiKey.FIND_COORDINATOR:
             yield from answer.coordinators or (answer,)
         case ApiKey.ADD_PARTITIONS_TO_TXN:

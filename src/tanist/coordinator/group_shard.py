@@ -183,6 +183,10 @@ class GroupShard(GroupOffsets):
         """A member of a Streams group; `client` is its id and its host. The ticket gets a `Beaten`."""
         return self._after_event(request.group_id, self.applications.heartbeat(request, client, ticket, now_ms))
 
+    def when_committed(self, ticket: object) -> list[Effect]:
+        """The ticket gets an error code when all that was decided so far is committed, or was refused."""
+        return [Append("", (), ConsumerGroupChanged(ticket, _NO_ERROR, int))]
+
     def leave(self, group_id: str, identities: tuple[MemberIdentity, ...], ticket: object, now_ms: int) -> list[Effect]:
         group = self.groups.get(group_id)
         if isinstance(group, ConsumerGroup):

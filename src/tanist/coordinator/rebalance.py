@@ -49,6 +49,8 @@ class StreamsTiming(NamedTuple):
     assignment_interval_ms: int = 1_000
     acceptable_recovery_lag: int = 10_000
     task_offset_interval_ms: int = 60_000
+    rack_aware_assignment_tags: tuple[str, ...] = ()
+    """Keys of tags that each member is to have."""
 
 
 @dataclass(frozen=True, slots=True)

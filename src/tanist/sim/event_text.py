@@ -128,6 +128,7 @@ _OF_OPERATORS: dict[type[Event], Callable[[Any, Shown], str]] = {
     events.AccessRequested: lambda event, shown: event.what,
     events.QuotaRequested: lambda event, shown: event.what,
     events.GroupMoved: lambda event, shown: f"moves {event.group} to the {event.protocol} protocol: {event.how}",
+    events.TopologyChanged: lambda event, shown: f"changes the topology of {event.group}: {event.how}",
     events.PartitionsRequested: lambda event, shown: f"wants {event.count} partitions of {event.topic}",
 }
 

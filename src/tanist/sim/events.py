@@ -350,6 +350,13 @@ class GroupMoved(Event):
     how: str
 
 
+class TopologyChanged(Event):
+    """Processes of an application get another topology."""
+
+    group: str
+    how: str
+
+
 class PartitionsRequested(Event):
     """An operator asks for more partitions of a topic."""
 

@@ -51,6 +51,31 @@ def test_the_standby_takes_over_when_a_process_is_gone() -> None:
     assert lost in tasks_of(second[heir], Role.ACTIVE)
 
 
+def test_a_task_goes_to_whose_disk_is_further_with_it() -> None:
+    parts = topology(s=2)
+    first = assign_sticky(workers({"a": "a"}), parts, 0)
+    new = {
+        "b": Worker("b", {}, {("s", 0): 5, ("s", 1): 70}),
+        "c": Worker("c", {}, {("s", 0): 50, ("s", 1): 7}),
+        "d": Worker("d", {}),
+    }
+    assert assign_sticky(new, parts, 0)["c"] == {RoleIn(Role.ACTIVE, "s"): frozenset({0})}
+    assert assign_sticky(new, parts, 0)["b"] == {RoleIn(Role.ACTIVE, "s"): frozenset({1})}
+    with_a = assign_sticky({**workers({"a": "a"}, first), **new}, parts, 1)
+    assert tasks_of(with_a["a"], Role.ACTIVE) == {("s", 0)}, "who has a task keeps it, within its share"
+    assert tasks_of(with_a["b"], Role.ACTIVE) == {("s", 1)}
+    assert tasks_of(with_a["c"], Role.STANDBY) == {("s", 1)}
+
+
+def test_who_was_to_follow_a_task_comes_before_whose_disk_is_further() -> None:
+    before = {"b": {RoleIn(Role.STANDBY, "s"): frozenset({0})}}
+    members = {
+        "b": Worker("b", before["b"]),
+        "c": Worker("c", {}, {("s", 0): 50}),
+    }
+    assert tasks_of(assign_sticky(members, topology(s=1), 0)["b"], Role.ACTIVE) == {("s", 0)}
+
+
 def test_tasks_without_state_have_no_standbys() -> None:
     made = assign_sticky(workers({"a": "a", "b": "b"}), topology(n=2), 1)
     assert not any(tasks_of(target, Role.STANDBY) for target in made.values())

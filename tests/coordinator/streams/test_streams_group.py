@@ -264,6 +264,25 @@ def test_a_change_of_standbys_is_a_new_assignment() -> None:
     assert len(rig.has["m2"][Role.STANDBY]["1"]) == 3
 
 
+def test_members_without_the_tags_that_are_asked_for_hear_so() -> None:
+    rig = StreamsRig(AT_ONCE._replace(rack_aware_assignment_tags=("zone", "rack")))
+    (status,) = rig.join("m1", client_tags=(KeyValue(key="rack", value="r1"),)).status
+    assert status.status_code == StatusCode.MISSING_CLIENT_TAGS
+    assert "[zone]" in status.status_detail
+    assert codes(rig.join("m2", client_tags=(KeyValue(key=key, value="1") for key in ("rack", "zone")))) == []
+    epoch = rig.streams.epoch
+    rig.timing = AT_ONCE
+    rig.go_on("m1")
+    assert rig.streams.epoch == epoch + 1, "what is asked for is a part of the assignment's configuration"
+
+
+def test_what_members_say_of_their_disks_when_they_join_counts() -> None:
+    rig = StreamsRig()
+    rig.topics.create("t", 1)
+    rig.join("m1", task_offsets=(TaskOffset(subtopology_id="1", partition=3, offset=9),))
+    assert rig.streams.offsets_of("m1").reached == {("1", 3): 9}
+
+
 def test_a_member_of_an_older_topology_hears_so_and_another_topology_is_refused() -> None:
     rig = StreamsRig()
     rig.join("m1", topology=Topology(epoch=3, subtopologies=TOPOLOGY.subtopologies))
@@ -321,7 +340,7 @@ def test_members_hear_of_others_endpoints() -> None:
         (2, _owned({Role.ACTIVE: {"7": (0,)}}), ErrorCode.INVALID_REQUEST),
         (2, _owned({Role.ACTIVE: {"0": (6,)}}), ErrorCode.INVALID_REQUEST),
         (2, {"instance_id": "i"}, ErrorCode.INVALID_REQUEST),
-        (2, _owned({Role.WARMUP: {"0": (0,)}}), ErrorCode.INVALID_REQUEST),
+        (2, _owned({Role.WARMUP: {"0": (6,)}}), ErrorCode.INVALID_REQUEST),
         (0, {}, ErrorCode.INVALID_REQUEST),
         (0, {"rebalance_timeout_ms": 1}, ErrorCode.INVALID_REQUEST),
         (0, {"rebalance_timeout_ms": 1, "topology": Topology(epoch=-1)}, ErrorCode.INVALID_REQUEST),

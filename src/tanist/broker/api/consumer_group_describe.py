@@ -8,7 +8,7 @@ from uuid import UUID
 
 from tanist.broker.api.authorized_operations import NOT_ASKED
 from tanist.broker.components import NodeComponents
-from tanist.broker.groups.describing import Undescribed, find_group, topics_refusal
+from tanist.broker.groups.describing import Undescribed, find_group, reply_when_committed, topics_refusal
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
@@ -40,11 +40,10 @@ class ConsumerGroupDescribe:
         if self.metadata.image.features.get(GROUP_VERSION, 0) < 1:
             unsupported = ErrorCode.UNSUPPORTED_VERSION
             groups = tuple(DescribedGroup(group_id=each, error_code=unsupported) for each in request.group_ids)
-            call.reply(ConsumerGroupDescribeResponse(groups=groups))
-            return
-        asked = request.include_authorized_operations
-        groups = tuple(self._describe(each, asked, call) for each in request.group_ids)
-        call.reply(ConsumerGroupDescribeResponse(groups=groups))
+        else:
+            asked = request.include_authorized_operations
+            groups = tuple(self._describe(each, asked, call) for each in request.group_ids)
+        reply_when_committed(self.groups, call, groups, lambda found: ConsumerGroupDescribeResponse(groups=found))
 
     def _describe(self, group_id: str, asked: bool, call: Call) -> DescribedGroup:
         group = find_group(self.groups, call, rows.CONSUMER_GROUP_DESCRIBE_GROUP, group_id, ConsumerGroup)

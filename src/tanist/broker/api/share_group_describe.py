@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tanist.broker.api.authorized_operations import NOT_ASKED
 from tanist.broker.components import NodeComponents
-from tanist.broker.groups.describing import Undescribed, find_group, topics_refusal
+from tanist.broker.groups.describing import Undescribed, find_group, reply_when_committed, topics_refusal
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
@@ -40,7 +40,7 @@ class ShareGroupDescribe:
         else:
             asked = request.include_authorized_operations
             groups = tuple(self._describe(each, asked, call) for each in request.group_ids)
-        call.reply(ShareGroupDescribeResponse(groups=groups))
+        reply_when_committed(self.groups, call, groups, lambda found: ShareGroupDescribeResponse(groups=found))
 
     def _describe(self, group_id: str, asked: bool, call: Call) -> DescribedGroup:
         group = find_group(self.groups, call, rows.SHARE_GROUP_DESCRIBE_GROUP, group_id, ShareGroup)

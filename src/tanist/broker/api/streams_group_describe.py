@@ -11,14 +11,13 @@ from typing import Final
 
 from tanist.broker.api.authorized_operations import NOT_ASKED
 from tanist.broker.components import NodeComponents
-from tanist.broker.groups.describing import Undescribed, find_group, topics_refusal
+from tanist.broker.groups.describing import Undescribed, find_group, reply_when_committed, topics_refusal
 from tanist.broker.groups.service import Groups
 from tanist.broker.metadata.view import MetadataView
 from tanist.broker.network.call import Call, Handler
 from tanist.controller.features import STREAMS_VERSION
 from tanist.coordinator.streams.assignor import STICKY
 from tanist.coordinator.streams.group import StreamsGroup
-from tanist.coordinator.streams.member import TaskOffsets
 from tanist.coordinator.streams.tasks import Role, RoleIn, ids_of
 from tanist.coordinator.streams.topology import named_topics
 from tanist.security import requirements as rows
@@ -57,7 +56,7 @@ class StreamsGroupDescribe:
             groups = tuple(DescribedGroup(group_id=each, error_code=unsupported) for each in request.group_ids)
         else:
             groups = tuple(self._describe(each, request, call) for each in request.group_ids)
-        call.reply(StreamsGroupDescribeResponse(groups=groups))
+        reply_when_committed(self.groups, call, groups, lambda found: StreamsGroupDescribeResponse(groups=found))
 
     def _describe(self, group_id: str, request: StreamsGroupDescribeRequest, call: Call) -> DescribedGroup:
         group = find_group(self.groups, call, rows.STREAMS_GROUP_DESCRIBE_GROUP, group_id, StreamsGroup)
@@ -121,7 +120,7 @@ def _infos(topics: Iterable[sent.TopicInfo], counts: Mapping[str, int]) -> tuple
 
 def _member(group: StreamsGroup, member_id: str) -> Member:
     member, current = group.members[member_id], group.current(member_id)
-    endpoint, offsets = member.user_endpoint, group.task_offsets.get(member_id, TaskOffsets())
+    endpoint, offsets = member.user_endpoint, group.offsets_of(member_id)
     return Member(
         member_id=member_id,
         member_epoch=current.epoch,

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from tanist.coordinator.streams.group import Beaten
 
 _NAMED_AT_MOST: Final = 3
+_WITH_TAGS: Final = 1
+"""The first version whose members know what missing tags are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,9 @@ class StreamsGroupHeartbeat:
 
     def _answer(self, call: Call, beaten: Beaten) -> None:
         response = beaten.response
+        if call.version < _WITH_TAGS:
+            status = response.status or ()
+            response.status = tuple(each for each in status if each.status_code != StatusCode.MISSING_CLIENT_TAGS)
         if beaten.missing and not response.error_code:
             detail = self._create(beaten.missing, response.heartbeat_interval_ms, call)
             if detail:

@@ -101,6 +101,33 @@ class GroupCoordinator:
         )
         runtime.start()
 
+    def when_committed(self, group_ids: Iterable[str], then: Callable[[dict[str, int]], None]) -> None:
+        """Call `then` when all that was decided on these groups so far is committed; with those that it is not true of,
+        and why."""
+        errors: dict[str, int] = {}
+        sought: dict[GroupPartition, list[str]] = {}
+        for group_id in group_ids:
+            found = self.find(group_id)
+            if isinstance(found, int):
+                errors[group_id] = found
+            else:
+                sought.setdefault(found, []).append(group_id)
+        left = set(sought)
+
+        def answered(partition: GroupPartition, error: int) -> None:
+            left.discard(partition)
+            if error:
+                errors.update(dict.fromkeys(sought[partition], error))
+            if not left:
+                then(errors)
+
+        if not sought:
+            then(errors)
+        for partition in sought:
+            ticket = partial(answered, partition)
+            unavailable = partial(ticket, int(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            self.carry_out(partition, partial(partition.shard.when_committed, ticket), unavailable)
+
     def write_marker(self, index: int, marker: MarkerAppend) -> None:
         """Write the marker of a transaction that has committed offsets; its ticket is called with an error code."""
         partition = self._runtime.of_index(index)

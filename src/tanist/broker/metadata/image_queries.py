@@ -8,6 +8,7 @@ from uuid import UUID
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.view import MetadataView
 from tanist.controller.configs.catalogue import BROKER_SETTINGS
+from tanist.controller.configs.definitions import split_list
 from tanist.controller.configs.settings import (
     GROUP_RESOURCE,
     Levels,
@@ -101,4 +102,5 @@ def streams_timing(values: GroupValues, group_id: str) -> StreamsTiming:
         assignment_interval_ms=number("assignment.interval.ms"),
         acceptable_recovery_lag=number("acceptable.recovery.lag"),
         task_offset_interval_ms=number("task.offset.interval.ms"),
+        rack_aware_assignment_tags=split_list(values.text(group_id, "streams.rack.aware.assignment.tags")),
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tanist.cli.lab.workload_options import of_seeds
 from tanist.cli.options import json_option
 from tanist.cli.output.lines import columns, say
 from tanist.cli.output.tables import print_json
@@ -50,9 +51,7 @@ class _Story:
 @click.option(
     "--mutate", metavar="RULE", help="Break a rule first, for example A2 (with a SEED; a FILE names its own)."
 )
-@click.option("--groups", is_flag=True, help="SEED is of `tanist lab run --groups` (a FILE needs no option).")
-@click.option("--transactions", is_flag=True, help="SEED is of `tanist lab run --transactions`.")
-@click.option("--share-groups", is_flag=True, help="SEED is of `tanist lab run --share-groups`.")
+@of_seeds
 @click.option("--voters", is_flag=True, help="SEED is of `tanist lab run --voters` (a FILE needs no option).")
 @click.option("--trimming", is_flag=True, help="SEED is of `tanist lab run --trimming` (a FILE needs no option).")
 @click.option("--secured", is_flag=True, help="SEED is of `tanist lab run --secured` (a FILE needs no option).")
@@ -66,6 +65,7 @@ class _Story:
 @click.pass_context
 def replay_command(
     ctx: click.Context,
+    /,
     what: str,
     step: bool,
     lanes: str | None,
@@ -74,14 +74,12 @@ def replay_command(
     until_s: float | None,
     everything: bool,
     mutate: str | None,
-    groups: bool,
-    transactions: bool,
-    share_groups: bool,
     voters: bool,
     trimming: bool,
     secured: bool,
     width: int | None,
     as_json: bool,
+    **workloads: bool,
 ) -> None:
     """Play a seed or a scenario, and draw a sequence diagram.
 
@@ -98,9 +96,7 @@ def replay_command(
     if as_json and step:
         raise click.UsageError("--step and --json do not go together", ctx)
     workload = {
-        "groups": groups,
-        "transactions": transactions,
-        "share_groups": share_groups,
+        **workloads,
         "voters": voters,
         "trimming": trimming,
         "secured": secured,

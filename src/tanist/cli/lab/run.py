@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tanist.cli.lab.workload_options import of_runs
 from tanist.cli.options import json_option
 from tanist.cli.output.lines import columns, say
 from tanist.cli.output.progress import Progress, announce
@@ -94,9 +95,7 @@ def _names(value: str) -> frozenset[str]:
     metavar="N",
     help="N fresh seeds from the system's entropy; not with --seeds.",
 )
-@click.option("--groups", is_flag=True, help="Play clusters with consumer groups instead.")
-@click.option("--transactions", is_flag=True, help="Play clusters with exactly-once applications instead.")
-@click.option("--share-groups", is_flag=True, help="Play clusters with producers and share groups instead.")
+@of_runs
 @click.option("--voters", is_flag=True, help="Add and remove controllers in every seed, and not only in some.")
 @click.option(
     "--trimming",
@@ -156,11 +155,9 @@ def _names(value: str) -> frozenset[str]:
 @click.pass_context
 def run_command(
     ctx: click.Context,
+    /,
     seeds: range | None,
     draw_count: int | None,
-    groups: bool,
-    transactions: bool,
-    share_groups: bool,
     voters: bool,
     trimming: bool,
     secured: bool,
@@ -180,6 +177,7 @@ def run_command(
     shrink_seconds: float,
     out: Path,
     as_json: bool,
+    **workloads: bool,
 ) -> None:
     """Play seeds of the simulator, and check all properties.
 
@@ -211,9 +209,7 @@ def run_command(
         raise click.BadParameter(f"{mutate!r} is not one of {', '.join(rules())}", ctx, param_hint="--mutate")
     try:
         terms = Terms.of(
-            groups=groups,
-            transactions=transactions,
-            share_groups=share_groups,
+            **workloads,
             restriction=restriction,
             mutation=mutate,
             voters=voters,
@@ -421,16 +417,13 @@ def _as_json(
     digests: bool,
 ) -> dict[str, Any]:
     from tanist.lab.simulation import failure
-    from tanist.lab.simulation.running import never_reached
-    from tanist.sim.run.config import GROUPS, SHARES, TRANSACTIONS
+    from tanist.lab.simulation.running import OPTIONS, never_reached
 
     return {
         "first_seed": seeds.numbers.start,
         "last_seed": seeds.numbers.stop - 1,
         "drawn": seeds.drawn,
-        "groups": terms.workload == GROUPS,
-        "transactions": terms.workload == TRANSACTIONS,
-        "share_groups": terms.workload == SHARES,
+        **{option: terms.workload == workload for option, workload in OPTIONS.items()},
         "voters": terms.voters,
         "trimming": terms.trimming,
         "secured": terms.secured,

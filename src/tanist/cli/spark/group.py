@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tanist.cli.lab.run import Seeds, draw, parsed
+from tanist.cli.lab.workload_options import SEEDS
 from tanist.cli.options import client_options, cluster_given, data_option, json_option, key_value
 from tanist.cli.output.spark_reports import (
     audit_json,
@@ -332,12 +333,10 @@ def egress_command(
     "--kind",
     "kinds",
     multiple=True,
-    type=click.Choice(
-        ["plain", "groups", "transactions", "share-groups", "voters", "trimming", "exceptions", "secured", "settings"]
-    ),
+    type=click.Choice(SEEDS),
     metavar="KIND",
-    help="plain, groups, transactions, share-groups, voters, trimming, exceptions or secured, as options of `tanist "
-    "lab run`; or settings, which compares --rf, --min-isr and --strategy. Repeatable.  [default: plain]",
+    help=f"{', '.join(SEEDS)}: options of `tanist lab run`, but for the first; the last compares --rf, --min-isr and "
+    "--strategy. Repeatable.  [default: plain]",
 )
 @click.option("--rf", "factors", multiple=True, type=click.IntRange(1, 9), help="Of settings. Repeatable.  [3]")
 @click.option("--min-isr", "least", multiple=True, type=click.IntRange(1, 9), help="Likewise.  [1 and 2]")

@@ -10,7 +10,7 @@ endpoints' epochs and the wish to shut down are of this coordinator alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from enum import Enum
 from typing import Final, NamedTuple
@@ -55,6 +55,7 @@ from tanist.wire.streams_group_records import (
     StreamsMemberCurrentKey,
     StreamsMemberKey,
     StreamsMemberTargetKey,
+    StreamsMemberValue,
     StreamsTargetKey,
     StreamsTopologyKey,
     StreamsTopologyValue,
@@ -63,6 +64,7 @@ from tanist.wire.streams_group_records import (
 PROTOCOL_TYPE: Final = "streams"
 _INT32_MAX: Final = 2**31 - 1
 _STANDBY_REPLICAS: Final = "num.standby.replicas"
+_RACK_TAGS: Final = "rack.aware.assignment.tags"
 
 Decide = Callable[[CoordinatorKey, CoordinatorValue | None], None]
 
@@ -170,6 +172,10 @@ class StreamsGroup(StreamsTables, CommittingMembers):
                         return since
         return None
 
+    def taken_back(self, now_ms: int) -> None:
+        super().taken_back(now_ms)
+        self.task_offsets = {each: offsets for each, offsets in self.task_offsets.items() if each in self.members}
+
     def rescan(self) -> None:
         super().rescan()
         self.check_ms = min(self.check_ms, self._delayed_until_ms)
@@ -193,6 +199,8 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         self._add_stale(member_id, status)
         configured, is_new = self._refreshed()
         check_tasks(configured, reported)
+        offsets = self.offsets_of(member_id).updated(beat)
+        self.task_offsets[member_id] = offsets.within(configured.subtopologies) if configured.is_ready else offsets
         if member != before or is_new or self._configs_changed():
             self._update_epoch(configured, changed=member != before)
         if was_empty:
@@ -203,16 +211,15 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         has = self._reconcile(member_id, reported)
         self.heard_of(member_id, now_ms)
         self.be_patient(member_id, now_ms)
-        known = self.task_offsets.get(member_id, TaskOffsets())
-        self.task_offsets[member_id] = known.updated(beat, configured)
         if beat.shutdown_application and self._shutdown_by is None:
             self._shutdown_by = member_id
-        response = self._response(beat, had, has, whole=joining)
+        response = self._response(beat, reported, had, has)
         if configured.status is not None:
             status.append(configured.status)
         if self._shutdown_by is not None:
             detail = f"Streams group member {self._shutdown_by} encountered a fatal error and requested a shutdown for "
             status.append(_status(StatusCode.SHUTDOWN_APPLICATION, f"{detail}the entire application."))
+        self._add_missing_tags(member, status)
         response.status = tuple(status)
         return Beaten(response, tuple(configured.missing.values()))
 
@@ -244,6 +251,18 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         if mine < ours:
             detail = f"The member's topology epoch {mine} is behind the group's topology epoch {ours}."
             status.append(_status(StatusCode.STALE_TOPOLOGY, detail))
+
+    def _add_missing_tags(self, member: StreamsMemberValue, status: list[Status]) -> None:
+        """Apache Kafka 4.4 does no more with the tags than that."""
+        has = {each.key for each in member.client_tags}
+        tags = self.settings.streams_timing(self.group_id).rack_aware_assignment_tags
+        missing = [tag for tag in tags if tag not in has]
+        if missing:
+            detail = (
+                f"Missing required client tags for rack-aware standby assignment: [{', '.join(missing)}]. Configure "
+                "them via 'client.tag.<tagKey>' in your Streams config."
+            )
+            status.append(_status(StatusCode.MISSING_CLIENT_TAGS, detail))
 
     # -- the three epochs
 
@@ -277,8 +296,11 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         return value
 
     def _assignment_configs(self) -> tuple[AssignmentConfig, ...]:
-        replicas = self.settings.streams_timing(self.group_id).standby_replicas
-        return (AssignmentConfig(key=_STANDBY_REPLICAS, value=str(replicas)),)
+        timing = self.settings.streams_timing(self.group_id)
+        configs = [AssignmentConfig(key=_STANDBY_REPLICAS, value=str(timing.standby_replicas))]
+        if timing.rack_aware_assignment_tags:
+            configs.append(AssignmentConfig(key=_RACK_TAGS, value=",".join(timing.rack_aware_assignment_tags)))
+        return tuple(configs)
 
     def _delay(self, now_ms: int) -> None:
         """The first members of a group wait for others, so that tasks need not move."""
@@ -318,7 +340,9 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         made: dict[str, Tasks] = {member_id: {} for member_id in self.members}
         if configured.is_ready:
             workers = {
-                member_id: Worker(member.process_id, self.targets.get(member_id, {}))
+                member_id: Worker(
+                    member.process_id, self.targets.get(member_id, {}), self.offsets_of(member_id).reached
+                )
                 for member_id, member in self.members.items()
             }
             replicas = self.settings.streams_timing(self.group_id).standby_replicas
@@ -328,6 +352,10 @@ class StreamsGroup(StreamsTables, CommittingMembers):
                 self.emit(StreamsMemberTargetKey(group=self.group_id, member_id=member_id), target_record(target))
         self.emit(StreamsTargetKey(group=self.group_id), TargetAssignmentValue(assignment_epoch=self.epoch))
         self._assigned_ms = now_ms
+
+    def offsets_of(self, member_id: str) -> TaskOffsets:
+        """How far the member is with its tasks, as far as it has said so."""
+        return self.task_offsets.get(member_id, TaskOffsets())
 
     def _reconcile(self, member_id: str, reported: Tasks | None) -> CurrentTasks:
         """Bring a member one step nearer to its target."""
@@ -350,12 +378,16 @@ class StreamsGroup(StreamsTables, CommittingMembers):
     # -- the answer
 
     def _response(
-        self, beat: StreamsGroupHeartbeatRequest, had: CurrentTasks, has: CurrentTasks, *, whole: bool
+        self, beat: StreamsGroupHeartbeatRequest, reported: Tasks | None, had: CurrentTasks, has: CurrentTasks
     ) -> StreamsGroupHeartbeatResponse:
+        whole = beat.member_epoch == JOINING_EPOCH
         timing = self.settings.streams_timing(self.group_id)
-        changed = whole or _places(had) != _places(has)
+        has_places = _places(has.assigned)
+        changed = whole or _places(had.assigned) != has_places
         if changed and self.members[beat.member_id].user_endpoint is not None:
             self.endpoint_epoch += 1
+        # A member that says other tasks than it has may not have heard of them: an answer may have been lost.
+        tells = changed or (reported is not None and _places(reported) != has_places)
         endpoints = None
         if self.endpoint_epoch != beat.endpoint_information_epoch:
             subtopologies = self.configured().subtopologies
@@ -367,9 +399,9 @@ class StreamsGroup(StreamsTables, CommittingMembers):
             acceptable_recovery_lag_legacy=min(timing.acceptable_recovery_lag, _INT32_MAX),
             acceptable_recovery_lag=timing.acceptable_recovery_lag,
             task_offset_interval_ms=timing.task_offset_interval_ms,
-            active_tasks=ids_of(has.assigned, Role.ACTIVE, TaskIds) if changed else None,
-            standby_tasks=ids_of(has.assigned, Role.STANDBY, TaskIds) if changed else None,
-            warmup_tasks=ids_of(has.assigned, Role.WARMUP, TaskIds) if changed else None,
+            active_tasks=ids_of(has.assigned, Role.ACTIVE, TaskIds) if tells else None,
+            standby_tasks=ids_of(has.assigned, Role.STANDBY, TaskIds) if tells else None,
+            warmup_tasks=ids_of(has.assigned, Role.WARMUP, TaskIds) if tells else None,
             endpoint_information_epoch=self.endpoint_epoch,
             partitions_by_user_endpoint=endpoints,
         )
@@ -390,8 +422,9 @@ class StreamsGroup(StreamsTables, CommittingMembers):
             self._shutdown_by = None
 
 
-def _places(current: CurrentTasks) -> dict[RoleIn, frozenset[int]]:
-    return {key: frozenset(tasks) for key, tasks in current.assigned.items() if tasks}
+def _places(tasks: Mapping[RoleIn, Iterable[int]]) -> dict[RoleIn, frozenset[int]]:
+    places = {key: frozenset(indexes) for key, indexes in tasks.items()}
+    return {key: indexes for key, indexes in places.items() if indexes}
 
 
 def _status(code: StatusCode, detail: str) -> Status:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from tanist.coordinator.effects import Refused
 from tanist.coordinator.streams.tasks import CurrentTasks, Tasks
-from tanist.coordinator.streams.topology import ConfiguredTopology
+from tanist.coordinator.streams.topology import ConfiguredSubtopology, ConfiguredTopology
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.streams_group_heartbeat_request import KeyValue, StreamsGroupHeartbeatRequest, TaskOffset
 from tanist.wire.streams_group_records import StreamsMemberValue
@@ -46,21 +46,28 @@ class TaskOffsets(NamedTuple):
     reached: Mapping[tuple[str, int], int] = MappingProxyType({})
     ends: Mapping[tuple[str, int], int] = MappingProxyType({})
 
-    def updated(self, beat: StreamsGroupHeartbeatRequest, configured: ConfiguredTopology) -> TaskOffsets:
-        """With what a heartbeat says of tasks that there are; what it omits is unchanged."""
+    def updated(self, beat: StreamsGroupHeartbeatRequest) -> TaskOffsets:
+        """With what a heartbeat says; what it omits is unchanged."""
+        return TaskOffsets(
+            self.reached if beat.task_offsets is None else _by_task(beat.task_offsets),
+            self.ends if beat.task_end_offsets is None else _by_task(beat.task_end_offsets),
+        )
 
-        def known(offsets: Iterable[TaskOffset]) -> dict[tuple[str, int], int]:
-            parts = configured.subtopologies
+    def within(self, subtopologies: Mapping[str, ConfiguredSubtopology]) -> TaskOffsets:
+        """Those of tasks that there are."""
+
+        def known(offsets: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], int]:
             return {
-                (each.subtopology_id, each.partition): each.offset
-                for each in offsets
-                if each.subtopology_id in parts and 0 <= each.partition < parts[each.subtopology_id].tasks
+                (name, index): offset
+                for (name, index), offset in offsets.items()
+                if name in subtopologies and 0 <= index < subtopologies[name].tasks
             }
 
-        return TaskOffsets(
-            self.reached if beat.task_offsets is None else known(beat.task_offsets),
-            self.ends if beat.task_end_offsets is None else known(beat.task_end_offsets),
-        )
+        return TaskOffsets(known(self.reached), known(self.ends))
+
+
+def _by_task(offsets: Iterable[TaskOffset]) -> dict[tuple[str, int], int]:
+    return {(each.subtopology_id, each.partition): each.offset for each in offsets}
 
 
 def check_epoch(beat: StreamsGroupHeartbeatRequest, reported: Tasks | None, current: CurrentTasks | None) -> None:
@@ -118,8 +125,6 @@ def check_form(beat: StreamsGroupHeartbeatRequest) -> None:
 def _unsupported(beat: StreamsGroupHeartbeatRequest) -> str | None:
     if beat.instance_id is not None:
         return "Static membership is not yet supported."
-    if beat.warmup_tasks:
-        return "WarmupTasks are not supported yet."
     if beat.topology is not None and any(part.source_topic_regex for part in beat.topology.subtopologies):
         return "Regular expressions for source topics are not supported yet."
     return None

@@ -1,5 +1,5 @@
 """All mutations of the simulator: rules of replication, torn state, invariants, groups, transactions, share groups,
-access, quotas.
+Streams groups, access, quotas.
 
 Owns `MUTANTS`, in listing order. The mutations of the quorum's model are in `quorum`.
 """
@@ -15,6 +15,7 @@ from tanist.lab.mutations.rules_of_groups import GROUP_MUTANTS
 from tanist.lab.mutations.rules_of_invariants import INVARIANT_MUTANTS
 from tanist.lab.mutations.rules_of_quotas import QUOTA_MUTANTS
 from tanist.lab.mutations.rules_of_shares import SHARE_MUTANTS
+from tanist.lab.mutations.rules_of_streams import STREAMS_MUTANTS
 from tanist.lab.mutations.rules_of_transactions import TRANSACTION_MUTANTS
 from tanist.lab.mutations.simulator import Mutation
 
@@ -25,6 +26,7 @@ MUTANTS: Mapping[str, Mutation] = {
     **GROUP_MUTANTS,
     **TRANSACTION_MUTANTS,
     **SHARE_MUTANTS,
+    **STREAMS_MUTANTS,
     **ACCESS_MUTANTS,
     **QUOTA_MUTANTS,
 }

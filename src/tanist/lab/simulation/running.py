@@ -16,9 +16,17 @@ from typing import Any
 
 from tanist.lab.simulation.breaking import broken, directed, profile
 from tanist.sim.run.chaos_run import WORKLOADS, ChaosRun, Plan, SeedResult, run
-from tanist.sim.run.config import GROUPS, RECORDS, SHARES, TRANSACTIONS, ChaosConfig
+from tanist.sim.run.config import GROUPS, RECORDS, SHARES, STREAMS, TRANSACTIONS, ChaosConfig
 from tanist.sim.run.coverage import ACCESS_EXPECTED, lacking
 from tanist.sim.run.drawing import NO_RESTRICTION, Restriction, config_of
+
+OPTIONS: Mapping[str, str] = {
+    "groups": GROUPS,
+    "transactions": TRANSACTIONS,
+    "share_groups": SHARES,
+    "streams": STREAMS,
+}
+"""Option of a command -> the workload that it chooses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +55,18 @@ class Terms:
             raise ValueError("the topics of groups hold no records, so there is nothing to trim")
         if self.workload == SHARES and self.trimming:
             raise ValueError("the workload of share groups does not know of records that are deleted")
+        if self.workload == STREAMS and self.trimming:
+            raise ValueError("the topics of Streams groups hold no records, so there is nothing to trim")
         if self.exceptions and self.restriction.only:
             raise ValueError("exceptions are faults of the kind raise: name it among the faults instead")
 
     @classmethod
-    def of(cls, *, groups: bool = False, transactions: bool = False, share_groups: bool = False, **rest: Any) -> Terms:
+    def of(cls, **options: Any) -> Terms:
         """The terms by the options of a command."""
-        if groups + transactions + share_groups > 1:
-            raise ValueError("a run has one workload: give one of --groups, --transactions and --share-groups")
-        chosen = {GROUPS: groups, TRANSACTIONS: transactions, SHARES: share_groups}
-        return cls(workload=next((name for name, wanted in chosen.items() if wanted), RECORDS), **rest)
+        chosen = [OPTIONS[option] for option in OPTIONS if options.pop(option, False)]
+        if len(chosen) > 1:
+            raise ValueError("a run has one workload: give one of --groups, --transactions, --share-groups, --streams")
+        return cls(workload=chosen[0] if chosen else RECORDS, **options)
 
     @property
     def expected(self) -> Mapping[str, str]:

@@ -12,10 +12,10 @@ A file is untrusted text: every value is checked before it becomes part of a pla
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tanist.faults import FAULTS
 from tanist.lab.simulation.former_versions import completed, rearranged, renamed
@@ -23,9 +23,7 @@ from tanist.sim.faults.schedule import KINDS, Fault
 from tanist.sim.run.chaos_run import WORKLOADS, Plan
 from tanist.sim.run.config import (
     BY_NODE,
-    GROUPS,
     SETTINGS,
-    SHARES,
     ChaosConfig,
     GroupPlan,
     GroupSettings,
@@ -34,6 +32,7 @@ from tanist.sim.run.config import (
 from tanist.sim.run.drawing import OPERATORS
 from tanist.sim.workload.operations import Operation, Topic
 from tanist.sim.workload.share_settings import SharePlan, ShareSettings
+from tanist.sim.workload.streams_settings import SHAPES, StreamsPlan, StreamsSettings
 
 FORMAT = "tanist-scenario"
 FIRST_VERSION = 1
@@ -177,7 +176,7 @@ def _plain(value: Any) -> Any:
             "replication_factor": value.replication_factor,
             "configs": dict(value.configs),
         }
-    if isinstance(value, GroupPlan | SharePlan | GroupSettings | TransactionSettings | ShareSettings):
+    if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): _plain(each) for key, each in value.items()}
@@ -202,9 +201,8 @@ def _config(values: Mapping[str, Any]) -> ChaosConfig:
         raise ScenarioError(f"conditions of node {', '.join(map(str, others))}, which the cluster does not have")
     if min(config.window_bytes, *config.slices.values(), *config.receive_bytes.values(), 1) < 1:
         raise ScenarioError("a window, a buffer or a slice without space")
-    if config.workload in (GROUPS, SHARES):
-        plans = config.groups.plans if config.workload == GROUPS else config.shares.plans
-        read = {name for plan in plans for name in plan.topics}
+    if config.plans:
+        read = {name for plan in config.plans for name in plan.topics}
         unread = read - {topic.name for topic in config.topics}
         if unread or not config.topics:
             raise ScenarioError(f"groups read {', '.join(sorted(unread)) or 'topics'}, which the cluster does not have")
@@ -217,13 +215,14 @@ def _config(values: Mapping[str, Any]) -> ChaosConfig:
 
 
 def _values(
-    kind: type[ChaosConfig | GroupSettings | TransactionSettings | ShareSettings], values: Mapping[str, Any]
+    kind: type[ChaosConfig | GroupSettings | TransactionSettings | ShareSettings | StreamsSettings],
+    values: Mapping[str, Any],
 ) -> dict[str, Any]:
     known = {field.name: field for field in fields(kind)}
     unknown = sorted(values.keys() - known.keys())
     if unknown:
         raise ScenarioError(f"the cluster has {', '.join(unknown)}, which this version does not know")
-    plan = _share_group if kind is ShareSettings else _group
+    plan = _PLANS.get(kind, _group)
     return {
         name: tuple(map(plan, value)) if name == "plans" else _value(known[name], value)
         for name, value in values.items()
@@ -275,6 +274,25 @@ def _share_group(value: Mapping[str, Any]) -> SharePlan:
         tuple(str(each) for each in value["topics"]),
         from_latest=value.get("from_latest", False) is True,
     )
+
+
+def _streams_group(value: Mapping[str, Any]) -> StreamsPlan:
+    shapes = tuple(str(each) for each in value["shapes"])
+    if not shapes or not set(shapes) <= set(SHAPES):
+        raise ScenarioError(f"a topology is one of {', '.join(SHAPES)}")
+    return StreamsPlan(
+        str(value["group"]),
+        _integer(value["processes"]),
+        _integer(value["threads"]),
+        tuple(str(each) for each in value["topics"]),
+        shapes,
+    )
+
+
+_PLANS: Final[Mapping[type, Callable[[Mapping[str, Any]], GroupPlan | SharePlan | StreamsPlan]]] = {
+    ShareSettings: _share_group,
+    StreamsSettings: _streams_group,
+}
 
 
 def _fault(value: Mapping[str, Any], nodes: frozenset[int]) -> Fault:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.run.chaos_run import Plan
-from tanist.sim.run.config import GROUPS, SHARES, TRANSACTIONS, ChaosConfig
+from tanist.sim.run.config import GROUPS, SHARES, STREAMS, TRANSACTIONS, ChaosConfig
 from tanist.sim.world.scheduler import MICROSECONDS
 
 _PAUSE_US = 200_000
@@ -212,6 +212,27 @@ def _fewer_share_groups(config: ChaosConfig) -> Iterator[ChaosConfig]:
             yield config.with_settings(**{name: 0.0})
 
 
+def _fewer_streams_groups(config: ChaosConfig) -> Iterator[ChaosConfig]:
+    """One group with one topology; then fewer processes and members, and less churn."""
+    if config.workload != STREAMS:
+        return
+    settings = config.streams
+    if len(settings.plans) > 1:
+        for plan in settings.plans:
+            yield config.with_settings(plans=(plan,))
+    for fewer in (
+        tuple(replace(plan, shapes=plan.shapes[:1]) for plan in settings.plans),
+        tuple(replace(plan, threads=1) for plan in settings.plans),
+        tuple(replace(plan, processes=max(1, plan.processes - 1)) for plan in settings.plans),
+    ):
+        if fewer != settings.plans:
+            yield config.with_settings(plans=fewer)
+    for kind in settings.churn:
+        yield config.with_settings(churn=tuple(each for each in settings.churn if each != kind))
+    if settings.slow_share:
+        yield config.with_settings(slow_share=0.0)
+
+
 def _fewer_applications(config: ChaosConfig) -> Iterator[ChaosConfig]:
     """One application with one instance, and no pauses."""
     if config.workload != TRANSACTIONS:
@@ -226,9 +247,8 @@ def _fewer_applications(config: ChaosConfig) -> Iterator[ChaosConfig]:
 
 
 def _fewer_topics(config: ChaosConfig) -> Iterator[ChaosConfig]:
-    if config.workload in (GROUPS, SHARES):
-        plans = config.groups.plans if config.workload == GROUPS else config.shares.plans
-        read = {name for plan in plans for name in plan.topics}
+    if config.plans:
+        read = {name for plan in config.plans for name in plan.topics}
         # The first one grows, so it stays.
         topics = tuple(topic for n, topic in enumerate(config.topics) if n == 0 or topic.name in read)
         if topics != config.topics:
@@ -320,6 +340,7 @@ def _fewer_nodes(config: ChaosConfig) -> Iterator[ChaosConfig]:
 _SIMPLER: tuple[Callable[[ChaosConfig], Iterator[ChaosConfig]], ...] = (
     _fewer_groups,
     _fewer_share_groups,
+    _fewer_streams_groups,
     _fewer_applications,
     _fewer_topics,
     _fewer_partitions,

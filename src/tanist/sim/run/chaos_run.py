@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tanist.controller.features import SHARE_VERSION, STREAMS_VERSION
 from tanist.ports import NEVER_LARGE
 from tanist.sim.checkers.answers import AnswerChecks
 from tanist.sim.checkers.checkers import Checkers
@@ -21,13 +22,14 @@ from tanist.sim.events import PropertyViolated
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.faults.schedule import Fault
 from tanist.sim.run.access import SecuredPart, give_logins
-from tanist.sim.run.config import GROUPS, RECORDS, SHARES, TRANSACTIONS, ChaosConfig
+from tanist.sim.run.config import GROUPS, RECORDS, SHARES, STREAMS, TRANSACTIONS, ChaosConfig
 from tanist.sim.run.coverage import Counts
 from tanist.sim.run.drawing import config_of, faults_of, operations_of
 from tanist.sim.run.groups import Groups
 from tanist.sim.run.quotas import QuotaPart
 from tanist.sim.run.records import Records
 from tanist.sim.run.shares import Shares
+from tanist.sim.run.streams import Streams
 from tanist.sim.run.transactions import Transactions
 from tanist.sim.run.workload import Workload
 from tanist.sim.secured import PROPERTIES as SECURED
@@ -52,13 +54,16 @@ _INQUIRY_MS = 100
 
 __all__ = ["ChaosConfig", "ChaosRun", "Plan", "SeedResult", "run"]
 
-WORKLOADS: Mapping[str, type[Records] | type[Groups] | type[Transactions] | type[Shares]] = {
+WORKLOADS: Mapping[str, type[Records] | type[Groups] | type[Transactions] | type[Shares] | type[Streams]] = {
     RECORDS: Records,
     GROUPS: Groups,
     TRANSACTIONS: Transactions,
     SHARES: Shares,
+    STREAMS: Streams,
 }
 """The workload of a configuration, by its name."""
+GROUP_FEATURES: Mapping[str, tuple[str, ...]] = {SHARES: (SHARE_VERSION,), STREAMS: (STREAMS_VERSION,)}
+"""The features of groups that clusters of a workload have; no others have them."""
 
 
 @dataclass
@@ -162,7 +167,7 @@ class ChaosRun:
             ),
             trace=trace,
             voters=config.voters,
-            share_groups=config.workload == SHARES,
+            groups=GROUP_FEATURES.get(config.workload, ()),
         )
         if config.secured:
             give_logins(self.world)

@@ -15,13 +15,14 @@ from tanist.faults import Where, names_of
 from tanist.sim.metered import METERED_TOPIC
 from tanist.sim.secured import TOPICS as SUBJECTS_TOPICS
 from tanist.sim.workload.operations import Topic
-from tanist.sim.workload.share_settings import ShareSettings
+from tanist.sim.workload.share_settings import SharePlan, ShareSettings
+from tanist.sim.workload.streams_settings import StreamsPlan, StreamsSettings
 from tanist.sim.world.link_conditions import WINDOW_BYTES
 from tanist.sim.world.world import COMBINED, PRIVATE_REQUESTS
 
-RECORDS, GROUPS, TRANSACTIONS, SHARES = "records", "groups", "transactions", "shares"
-"""The clients of a run: producers and consumers, members of consumer groups, exactly-once applications, or members of
-share groups."""
+RECORDS, GROUPS, TRANSACTIONS, SHARES, STREAMS = "records", "groups", "transactions", "shares", "streams"
+"""The clients of a run: producers and consumers, members of consumer groups, exactly-once applications, members of
+share groups, or processes of Streams applications."""
 
 TOPIC = "events"
 METERED_TOPICS = (Topic(METERED_TOPIC, 1, 3),)
@@ -95,10 +96,13 @@ class TransactionSettings:
     frozen_ms: tuple[int, int] = (50, 5_000)
 
 
-SETTINGS: Mapping[str, type[GroupSettings] | type[TransactionSettings] | type[ShareSettings]] = {
+SETTINGS: Mapping[
+    str, type[GroupSettings] | type[TransactionSettings] | type[ShareSettings] | type[StreamsSettings]
+] = {
     GROUPS: GroupSettings,
     TRANSACTIONS: TransactionSettings,
     SHARES: ShareSettings,
+    STREAMS: StreamsSettings,
 }
 """The workloads that have settings of their own, each in the field of its name."""
 
@@ -117,6 +121,8 @@ class ChaosConfig:
     """Of a run with transactions."""
     shares: ShareSettings = field(default_factory=ShareSettings)
     """Of a run with share groups."""
+    streams: StreamsSettings = field(default_factory=StreamsSettings)
+    """Of a run with Streams groups."""
 
     # The cluster.
     roles: Mapping[int, str] = field(default_factory=lambda: dict.fromkeys((1, 2, 3), COMBINED))
@@ -207,6 +213,18 @@ class ChaosConfig:
     quota_pause_ms: tuple[int, int] = (500, 4_000)
 
     @property
+    def plans(self) -> tuple[GroupPlan | SharePlan | StreamsPlan, ...]:
+        """The groups of its workload, if it has any."""
+        match self.workload:
+            case "groups":
+                return self.groups.plans
+            case "shares":
+                return self.shares.plans
+            case "streams":
+                return self.streams.plans
+        return ()
+
+    @property
     def trims(self) -> bool:
         """Whether records go, by an operator or by retention."""
         kept = ("retention.bytes", "retention.ms")
@@ -248,7 +266,7 @@ class ChaosConfig:
         return replace(self, plain=tuple(each for each in self.plain if each != node_id), **others)
 
     def with_settings(self, **changes: Any) -> ChaosConfig:
-        """The same with changes of its workload's own settings (`groups`, `transactions`, `shares`)."""
+        """The same with changes of its workload's own settings (`groups` and so on)."""
         return replace(self, **{self.workload: replace(getattr(self, self.workload), **changes)})
 
     def calm(self) -> ChaosConfig:
@@ -263,4 +281,5 @@ class ChaosConfig:
             groups=replace(self.groups, churn=(), moves=(), grows=False),
             transactions=replace(self.transactions, freezes=False),
             shares=replace(self.shares, churn=()),
+            streams=replace(self.streams, churn=(), slow_share=0.0),
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tanist.sim.faults.schedule import KINDS, Fault, draw_faults
-from tanist.sim.run import group_profiles, profiles, share_profiles, transaction_profiles
+from tanist.sim.run import group_profiles, profiles, share_profiles, streams_profiles, transaction_profiles
 from tanist.sim.run.additions import (
     changing_voters,
     has_changing_voters,
@@ -22,7 +22,7 @@ from tanist.sim.run.additions import (
     with_conditions,
     with_torn_links,
 )
-from tanist.sim.run.config import GROUPS, RECORDS, SHARES, TRANSACTIONS, ChaosConfig
+from tanist.sim.run.config import GROUPS, RECORDS, SHARES, STREAMS, TRANSACTIONS, ChaosConfig
 from tanist.sim.workload.operations import (
     ACCESS_OPERATIONS,
     MOVE_OPERATIONS,
@@ -117,6 +117,10 @@ def config_of(
         if trims:
             raise ValueError("the workload of share groups does not know of records that are deleted")
         config = share_profiles.drawn(seed)
+    elif workload == STREAMS:
+        if trims:
+            raise ValueError("the topics of Streams groups hold no records, so there is nothing to trim")
+        config = streams_profiles.drawn(seed)
     elif workload == TRANSACTIONS:
         config = transaction_profiles.with_trimming(seed) if trims else transaction_profiles.drawn(seed)
     else:

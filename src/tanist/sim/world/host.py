@@ -51,9 +51,9 @@ from tanist.wire.ids import ZERO_UUID
 CONTROLLER_PORT = 9093
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZX"
 PRIVATE_REQUESTS = "tanist.private.requests.enable"
-_WITH_SHARE_GROUPS = Bootstrap(features={**default_features(DEFAULT_METADATA_VERSION), STREAMS_VERSION: 0})
-_BOOTSTRAP = Bootstrap(features={**default_features(DEFAULT_METADATA_VERSION), SHARE_VERSION: 0, STREAMS_VERSION: 0})
-"""How clusters begin, but for those whose workload has share groups. None has Streams groups."""
+_FEATURES = default_features(DEFAULT_METADATA_VERSION)
+_OF_GROUPS = (SHARE_VERSION, STREAMS_VERSION)
+"""Clusters begin without these features, but for those whose workload needs one."""
 
 
 class HostEnvironment(Protocol):
@@ -65,7 +65,7 @@ class HostEnvironment(Protocol):
     watchers: list[Watcher]
     owners: dict[Process, Host]
     fine: bool
-    has_share_groups: bool
+    group_features: frozenset[str]
 
     def observed(self, host: Host, event: NodeEvent) -> None:
         """A node has emitted an event."""
@@ -226,7 +226,9 @@ class Host:
                 self._gave_up,
                 self._crashed_by,
                 self._met,
-                bootstrap=_WITH_SHARE_GROUPS if world.has_share_groups else _BOOTSTRAP,
+                bootstrap=Bootstrap(
+                    features={**_FEATURES, **{each: 0 for each in _OF_GROUPS if each not in world.group_features}}
+                ),
             )
             self.node.start()
 

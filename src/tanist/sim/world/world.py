@@ -69,15 +69,16 @@ class World:
         conditions: NetworkConditions | None = None,
         trace: Trace | None = None,
         voters: Collection[int] = (),
-        share_groups: bool = False,
+        groups: Collection[str] = (),
     ) -> None:
         """Nodes 1 to `nodes` are broker and controller, or `roles` says what each node is.
 
         `config`: properties of all nodes; `own_config`: those of one node.
         `voters`: the first ones of a dynamic quorum. Without any all controllers vote, for good.
+        `groups`: features that the cluster begins with, of `share.version` and `streams.version`.
         """
         self.seed = seed
-        self.has_share_groups = share_groups
+        self.group_features = frozenset(groups)
         self.counts: Counter[str] = Counter()
         """Counters of exercised situations (`coverage.py`)."""
         self.scheduler = Scheduler()

@@ -60,6 +60,8 @@ streams.initial.rebalance.delay.ms int 3000 medium >=0 from:group.streams.initia
     How long the first assignment waits for more members.
 streams.num.standby.replicas int 0 medium >=0 from:group.streams.num.standby.replicas
     Standbys of each task.
+streams.rack.aware.assignment.tags list "" low list from:group.streams.rack.aware.assignment.tags
+    Keys of tags that the members of the group are to have.
 streams.session.timeout.ms int 45000 medium >=1 from:group.streams.session.timeout.ms
     Silence after which a member is removed from the group.
 streams.task.offset.interval.ms int 60000 medium >=1 internal from:group.streams.task.offset.interval.ms
@@ -71,7 +73,6 @@ streams.task.offset.interval.ms int 60000 medium >=1 internal from:group.streams
 streams.assignor.name string sticky medium from:group.streams.assignors
 streams.assignor.offload.enable boolean true medium internal from:group.streams.assignor.offload.enable
 streams.num.warmup.replicas int 2 medium >=0 internal from:group.streams.num.warmup.replicas
-streams.rack.aware.assignment.tags list "" low list from:group.streams.rack.aware.assignment.tags
 """,
         because="Streams groups have no use for it",
     ),
@@ -175,6 +176,8 @@ group.streams.min.task.offset.interval.ms int 15000 read-only medium >=1 interna
     Shortest task offset interval that a Streams group may have.
 group.streams.num.standby.replicas int 0 read-only medium >=0
     Standbys of each task.
+group.streams.rack.aware.assignment.tags list "" read-only low list
+    Keys of tags that members of Streams groups are to have; those that lack one hear so.
 group.streams.session.timeout.ms int 45000 read-only medium >=1
     When a silent member of a Streams group is given up.
 group.streams.task.offset.interval.ms int 60000 read-only medium >=1 internal

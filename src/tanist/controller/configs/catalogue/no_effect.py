@@ -148,7 +148,6 @@ group.streams.assignor.offload.enable boolean true cluster-wide medium internal
 group.streams.assignors list sticky read-only medium list
 group.streams.max.warmup.replicas int 20 read-only medium >=0 internal
 group.streams.num.warmup.replicas int 2 read-only medium >=0 internal
-group.streams.rack.aware.assignment.tags list "" read-only low list
 group.streams.topology.description.plugin.class class - read-only medium
 """,
     "there is no tiered storage": """

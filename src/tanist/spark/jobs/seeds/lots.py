@@ -25,7 +25,9 @@ from tanist.sim.world.world import COMBINED
 from tanist.spark.jobs.preconditions import NothingToJudge, Unfit
 
 PLAIN, SETTINGS = "plain", "settings"
-OF_THE_LAB: Final = (PLAIN, "groups", "transactions", "share-groups", "voters", "trimming", "exceptions", "secured")
+OF_THE_LAB: Final = (
+    PLAIN, "groups", "transactions", "share-groups", "streams", "voters", "trimming", "exceptions", "secured"
+)  # fmt: skip
 """Each but the first is an option of `tanist lab run`."""
 KINDS: Final = (*OF_THE_LAB, SETTINGS)
 STRATEGIES: Final = ("None", "Balanced", "Aggressive")
