@@ -10,11 +10,13 @@ from dataclasses import replace
 from typing import Any
 
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.share import fetching
 from tanist.broker.share.fetching import ShareFetching
 from tanist.broker.share.partitions import LedShare, LedShares
 from tanist.coordinator.effects import NEVER_MS, Answer
 from tanist.coordinator.share import state_shard
 from tanist.coordinator.share.partition import Change, Limits, SharePartition
+from tanist.coordinator.share.records import UNINITIALIZED
 from tanist.coordinator.share.runs import RecordState
 from tanist.coordinator.share.state_shard import Outcome, ShareStateShard, StateAppend
 from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
@@ -139,6 +141,42 @@ locks_never_expire = fixed(LedShares, "arm", always(None))
 gives_what_is_not_committed = fixed(ShareFetching, "_upper", _upper)
 
 
+# -- transactions, the log's start, and operators
+
+
+def gives_what_is_aborted() -> tuple[Patch, ...]:
+    fetched = fetching.fetched
+
+    def unmarked(read: Any, aborted: Any) -> Any:
+        return fetched(read, {})
+
+    return (Patch(fetching, "fetched", unmarked),)
+
+
+def _up_to_the_high_watermark(fetching: ShareFetching, hosted: HostedPartition) -> int:
+    return hosted.replica.high_watermark
+
+
+def keeps_a_state_that_is_altered() -> tuple[Patch, ...]:
+    initialize = ShareStateShard.initialize
+
+    def kept(shard: ShareStateShard, where: Any, state_epoch: int, start_offset: int, *rest: Any) -> Sequence[Any]:
+        return initialize(shard, where, state_epoch, UNINITIALIZED if where in shard.states else start_offset, *rest)
+
+    return (Patch(ShareStateShard, "initialize", kept),)
+
+
+def keeps_a_state_that_is_deleted() -> tuple[Patch, ...]:
+    def kept(shard: ShareStateShard, where: Any, ticket: object) -> Sequence[Any]:
+        return [StateAppend((), ticket=ticket)]
+
+    return (Patch(ShareStateShard, "delete", kept),)
+
+
+gives_what_is_open = fixed(ShareFetching, "_upper", _up_to_the_high_watermark)
+stays_below_the_log = fixed(SharePartition, "log_start_moved", always(None))
+
+
 # -- the table
 
 
@@ -182,6 +220,35 @@ def _often_refusing(config: ChaosConfig) -> ChaosConfig:
     return replace(config, properties={**config.properties, "share.coordinator.state.topic.min.isr": "3"})
 
 
+def _transactional(config: ChaosConfig) -> ChaosConfig:
+    """Groups read committed records of applications that abort often."""
+    plans = tuple(replace(plan, read_committed=True, from_latest=False) for plan in config.shares.plans)
+    return config.with_settings(plans=plans, applications=2, abort_share=0.6)
+
+
+def _trimmed(config: ChaosConfig) -> ChaosConfig:
+    """Records go soon, by operators and by retention."""
+    short = (("segment.ms", "100"), ("retention.bytes", "300"))
+    return replace(
+        _soon(config),
+        topics=tuple(replace(topic, configs=(*topic.configs, *short)) for topic in config.topics),
+        trim_operations=("delete_records", "delete_all"),
+        trim_pause_ms=(50, 500),
+        may_lose=False,
+        properties={**config.properties, "log.retention.check.interval.ms": "50"},
+    )
+
+
+def _altered(config: ChaosConfig) -> ChaosConfig:
+    """An operator sets offsets all the time."""
+    return replace(config, share_operations=("alter_offsets",), share_pause_ms=(500, 1_500))
+
+
+def _forgotten(config: ChaosConfig) -> ChaosConfig:
+    """An operator deletes offsets all the time."""
+    return replace(config, share_operations=("delete_offsets",), share_pause_ms=(500, 1_500))
+
+
 def _soon(config: ChaosConfig) -> ChaosConfig:
     """It need not wait long in the end."""
     return replace(config, settle_time_ms=25_000)
@@ -202,4 +269,9 @@ SHARE_MUTANTS: Mapping[str, Mutation] = {
     "share-for-ever": _drawn("locks do not expire", locks_never_expire, _soon, silent_share=0.3, churn=()),
     "share-refused": _drawn("what the log has refused stays decided", refused_decisions_stand, _often_refusing),
     "share-ahead": _drawn("records are given before they are committed", gives_what_is_not_committed),
+    "share-aborted": _drawn("records of aborted transactions are given", gives_what_is_aborted, _transactional),
+    "share-open": _drawn("records of open transactions are given", gives_what_is_open, _transactional),
+    "share-trimmed": _drawn("a leader does not follow the start of its log", stays_below_the_log, _trimmed),
+    "share-altered": _drawn("offsets that an operator sets are not stored", keeps_a_state_that_is_altered, _altered),
+    "share-kept": _drawn("offsets that an operator deletes are kept", keeps_a_state_that_is_deleted, _forgotten),
 }

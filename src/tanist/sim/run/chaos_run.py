@@ -37,6 +37,7 @@ from tanist.sim.workload.inquirer import Inquirer
 from tanist.sim.workload.operations import (
     ACCESS_OPERATIONS,
     QUOTA_OPERATIONS,
+    SHARE_OPERATIONS,
     TRIM_OPERATIONS,
     VOTER_OPERATIONS,
     Admin,
@@ -255,7 +256,7 @@ class ChaosRun:
         """From now on faults happen and operators work. Each operator gets the operations of its own kinds."""
         self.load_began_us = self.world.now_us
         self.nemesis.start()
-        others = {*VOTER_OPERATIONS, *TRIM_OPERATIONS, *ACCESS_OPERATIONS, *QUOTA_OPERATIONS}
+        others = {*VOTER_OPERATIONS, *TRIM_OPERATIONS, *SHARE_OPERATIONS, *ACCESS_OPERATIONS, *QUOTA_OPERATIONS}
         self.admin.start([each for each in self.operations if each.kind not in others])
         if self.secured is not None:
             self.secured.start(self.operations)

@@ -14,6 +14,14 @@ class SharePlan:
     topics: tuple[str, ...]
     from_latest: bool = False
     """It begins at the ends of the logs (`share.auto.offset.reset`), and not at their beginnings."""
+    read_committed: bool = False
+    """It gets no records of transactions that are open or aborted (`share.isolation.level`)."""
+
+    @property
+    def configs(self) -> dict[str, str]:
+        """Of the group, where they are not the defaults."""
+        reset = {} if self.from_latest else {"share.auto.offset.reset": "earliest"}
+        return {**reset, "share.isolation.level": "read_committed"} if self.read_committed else reset
 
 
 @dataclass(frozen=True)
@@ -24,6 +32,10 @@ class ShareSettings:
     lock_ms: int = 1_000
     """How long a member may keep records without a word on them."""
     delivery_limit: int = 5
+    applications: int = 0
+    """Transactional clients that write to each topic, beside the producers."""
+    abort_share: float = 0.3
+    """Of their transactions."""
     work_ms: int = 80
     """How long a member needs for what it has got, at most, unless it is late."""
     records_max: int = 10
