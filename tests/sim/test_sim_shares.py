@@ -38,6 +38,9 @@ SHOWN_BY = {
     "share-trimmed": {"Q5"},
     "share-altered": {"Q8"},
     "share-kept": {"Q8"},
+    "share-no-letter": {"Q9"},
+    "share-letter-resumed": {"Q9"},
+    "share-letter-accepted": {"Q9"},
 }
 SOON = ("share-start-alone", "share-counts", "share-locks", "share-ahead", "share-aborted", "share-altered")
 """Shown by the first seeds, within their first seconds."""
@@ -103,6 +106,24 @@ def test_a_group_goes_on_where_a_trimmed_log_begins() -> None:
     assert outcome.counts["shares: records gone before they were given"] > 0
 
 
+def test_what_nobody_could_process_is_a_dead_letter() -> None:
+    config = calm(8, release_share=0.4, reject_share=0.2, silent_share=0.1)
+    plans = tuple(replace(plan, dead_letters=True) for plan in config.shares.plans)
+    properties = {**config.properties, "errors.deadletterqueue.auto.create.topics.enable": "true"}
+    outcome = ChaosRun(8, replace(config, properties=properties).with_settings(plans=plans)).run()
+    assert outcome.violation is None
+    assert outcome.counts["shares: dead letters written"] > 10
+    assert outcome.counts["shares: dead letters left out"] == 0
+
+
+def test_without_its_topic_it_is_archived() -> None:
+    config = calm(8, reject_share=0.2)
+    plans = tuple(replace(plan, dead_letters=True) for plan in config.shares.plans)
+    outcome = ChaosRun(8, config.with_settings(plans=plans)).run()
+    assert outcome.violation is None
+    assert outcome.counts["shares: dead letters left out"] > 5
+
+
 @pytest.mark.parametrize("kind", sorted(SHARE_OPERATIONS))
 def test_an_operator_changes_offsets(kind: str) -> None:
     config = replace(calm(7), share_operations=(kind,), share_pause_ms=(300, 800))
@@ -139,7 +160,7 @@ def shown(name: str) -> str:
 
 def test_each_rule_is_broken() -> None:
     assert SHOWN_BY.keys() == SHARE_MUTANTS.keys()
-    assert {each for ids in SHOWN_BY.values() for each in ids} == {f"Q{number}" for number in range(1, 9)}
+    assert {each for ids in SHOWN_BY.values() for each in ids} == {f"Q{number}" for number in range(1, 10)}
 
 
 @pytest.mark.parametrize("name", SOON)

@@ -11,6 +11,7 @@ from typing import Any
 
 from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.share import fetching
+from tanist.broker.share.dead_letters import DeadLetters
 from tanist.broker.share.fetching import ShareFetching
 from tanist.broker.share.partitions import LedShare, LedShares
 from tanist.coordinator.effects import NEVER_MS, Answer
@@ -110,7 +111,7 @@ def delivers_without_a_limit() -> tuple[Patch, ...]:
     def pend(share: SharePartition, run: Any, state: RecordState, limits: Limits) -> None:
         run.pending = state
 
-    def let_go(share: SharePartition, run: Any, delivery_limit: int) -> None:
+    def let_go(share: SharePartition, run: Any, limits: Limits) -> None:
         run.state, run.member_id, run.lock_until_ms = RecordState.AVAILABLE, "", NEVER_MS
 
     return Patch(SharePartition, "_pend", pend), Patch(SharePartition, "_let_go", let_go)
@@ -171,6 +172,29 @@ def keeps_a_state_that_is_deleted() -> tuple[Patch, ...]:
         return [StateAppend((), ticket=ticket)]
 
     return (Patch(ShareStateShard, "delete", kept),)
+
+
+def archives_without_a_letter() -> tuple[Patch, ...]:
+    def at_once(letters: DeadLetters, group_id: str, hosted: HostedPartition, letter: Any, then: Any) -> None:
+        then()
+
+    return (Patch(DeadLetters, "write", at_once),)
+
+
+def reads_no_letters_under_way() -> tuple[Patch, ...]:
+    def archived(each: Any) -> Any:
+        return each._replace(state=RecordState.ARCHIVED) if each.state is RecordState.ARCHIVING else each
+
+    return _reads(lambda state: replace(state, batches=tuple(map(archived, state.batches))))
+
+
+def letters_of_what_is_accepted() -> tuple[Patch, ...]:
+    pend = SharePartition._pend
+
+    def all_alike(share: SharePartition, run: Any, state: RecordState, limits: Limits) -> None:
+        pend(share, run, limits.given_up if state is RecordState.ACKNOWLEDGED else state, limits)
+
+    return (Patch(SharePartition, "_pend", all_alike),)
 
 
 gives_what_is_open = fixed(ShareFetching, "_upper", _up_to_the_high_watermark)
@@ -249,6 +273,31 @@ def _forgotten(config: ChaosConfig) -> ChaosConfig:
     return replace(config, share_operations=("delete_offsets",), share_pause_ms=(500, 1_500))
 
 
+def _with_letters(config: ChaosConfig) -> ChaosConfig:
+    """What members reject goes to a topic."""
+    plans = tuple(replace(plan, dead_letters=True, from_latest=False) for plan in config.shares.plans)
+    properties = {
+        **config.properties,
+        "errors.deadletterqueue.auto.create.topics.enable": "true",
+        "default.replication.factor": "3",
+    }
+    changed = replace(config, operations=(), may_lose=False, properties=properties)
+    return changed.with_settings(plans=plans, reject_share=0.2)
+
+
+def _succeeded_with_letters(config: ChaosConfig) -> ChaosConfig:
+    """And leaders go before they have written the letters."""
+    changed = replace(
+        _with_letters(config),
+        kinds=("crash-leader",),
+        fault_pause_ms=(100, 800),
+        down_max=1,
+        latency_us=(10_000, 40_000),
+        fault_time_ms=20_000,
+    )
+    return changed.with_settings(reject_share=0.5, lock_ms=3_000, work_ms=100, churn=())
+
+
 def _soon(config: ChaosConfig) -> ChaosConfig:
     """It need not wait long in the end."""
     return replace(config, settle_time_ms=25_000)
@@ -273,5 +322,12 @@ SHARE_MUTANTS: Mapping[str, Mutation] = {
     "share-open": _drawn("records of open transactions are given", gives_what_is_open, _transactional),
     "share-trimmed": _drawn("a leader does not follow the start of its log", stays_below_the_log, _trimmed),
     "share-altered": _drawn("offsets that an operator sets are not stored", keeps_a_state_that_is_altered, _altered),
+    "share-no-letter": _drawn("dead letters are archived unwritten", archives_without_a_letter, _with_letters),
+    "share-letter-resumed": _drawn(
+        "a new leader writes no letters that were under way",
+        reads_no_letters_under_way,
+        _succeeded_with_letters,
+    ),
+    "share-letter-accepted": _drawn("accepted records are dead letters", letters_of_what_is_accepted, _with_letters),
     "share-kept": _drawn("offsets that an operator deletes are kept", keeps_a_state_that_is_deleted, _forgotten),
 }

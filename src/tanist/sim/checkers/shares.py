@@ -1,4 +1,4 @@
-"""Share groups: what leaders give and members say, against the stored states and the committed records (Q1-Q8).
+"""Share groups: what leaders give and members say, against the stored states and the committed records (Q1-Q9).
 
     Q1  a record whose acceptance or rejection was answered without an error is not given to anybody again
     Q2  a record is given `share.delivery.count.limit` times at most, and the count grows by one each time that a leader
@@ -10,6 +10,7 @@
     Q6  a state is the replay of its log, and has all that was answered as stored
     Q7  a member gets committed records, and those that its leader's machine has given to it; in a group that reads
         committed records, none of a transaction that is open or aborted
+    Q9  `dead_letters`
     Q8  when an operator has changed the offsets of a group, it goes on from there, or begins anew
 
 Gifts are judged at the end of the turn in which they are made. A leader that another has succeeded, and that does not
@@ -22,7 +23,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from tanist.broker.coordinator_runtime.partition import CoordinatorPartition
@@ -32,75 +32,23 @@ from tanist.client.share_session import ACCEPT, REJECT, RELEASE, RENEW
 from tanist.coordinator.share.partition import SharePartition
 from tanist.coordinator.share.runs import RecordState
 from tanist.coordinator.share.state_shard import SharePartitionId, ShareState, ShareStateShard
-from tanist.events.coordination import ShareRecordsAcquired, ShareSessionEnded, ShareStateRead
+from tanist.events.coordination import DeadLettersLeftOut, ShareRecordsAcquired, ShareSessionEnded, ShareStateRead
 from tanist.events.event import Event as NodeEvent
+from tanist.sim.checkers.dead_letters import Letters
 from tanist.sim.checkers.outcomes import Outcomes
 from tanist.sim.checkers.replicas import ReplicaChecks
+from tanist.sim.checkers.share_books import Book, Hold
 from tanist.sim.checkers.trimming import allowance_of
 from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Place
 from tanist.sim.oracle import PartitionOracle
 from tanist.sim.workload.share_members import Share, ShareWitness
 from tanist.sim.workload.share_operator import ANEW, OffsetsWitness
-from tanist.sim.workload.share_settings import ShareSettings
+from tanist.sim.workload.share_settings import DEAD_LETTERS, ShareSettings
 from tanist.sim.world.scheduler import MICROSECONDS
 from tanist.sim.world.world import Host, Watcher, World
+from tanist.wire.batch import BatchHeader
 from tanist.wire.internal_topics import OFFSETS_TOPIC, SHARE_STATE_TOPIC, partition_of
-
-
-@dataclass(frozen=True, slots=True)
-class _Hold:
-    """A member has a record, by its leader's gift."""
-
-    member_id: str
-    node_id: int
-    until_us: int
-
-
-@dataclass(slots=True)
-class _Book:
-    """What is known of one share partition."""
-
-    newest_epoch: int = -1
-    """The leader epoch of the last reading of its state."""
-    readers: set[int] = field(default_factory=set)
-    """Nodes that have read it since its offsets were last changed."""
-    in_doubt: bool = False
-    """An operator has asked for other offsets, and has no answer."""
-    changed_to: int | None = None
-    """The offset that the next reader must find; None: it was read since."""
-    begins: int = -1
-    """Where the group has begun; -1: it has not yet."""
-    stored_start: int = -1
-    state_epoch: int = -1
-    done: set[int] = field(default_factory=set)
-    """Offsets whose acceptance or rejection was answered."""
-    unchecked: set[int] = field(default_factory=set)
-    """Those that are not below a start offset that is known to be stored."""
-    said: set[int] = field(default_factory=set)
-    """Offsets that somebody has accepted or rejected, answered or not."""
-    given_up: set[int] = field(default_factory=set)
-    """Offsets that were given as often as they may be."""
-    counts: dict[int, int] = field(default_factory=dict)
-    """How often the leader of now has given each, as it says."""
-    released: dict[int, int] = field(default_factory=dict)
-    """The delivery count with which a record's release was answered."""
-    holds: dict[int, _Hold] = field(default_factory=dict)
-    gifts: set[tuple[int, str, int]] = field(default_factory=set)
-    """(offset, member id, delivery count)"""
-    counted: set[tuple[int, str]] = field(default_factory=set)
-    """(offset, member id) of gifts by who has read the state since its offsets were last changed."""
-    received: dict[tuple[int, str], int] = field(default_factory=dict)
-    """(offset, member id) -> the delivery count with which the member has last received it."""
-
-    def forget(self) -> None:
-        """The group goes on from other offsets: what members have got and said does not count any more."""
-        for known in (self.done, self.unchecked, self.said, self.given_up, self.readers, self.counted):
-            known.clear()
-        for of_offsets in (self.counts, self.released, self.holds):
-            of_offsets.clear()
-        self.received.clear()
-        self.stored_start = -1
 
 
 class ShareChecks(Watcher, ShareWitness, OffsetsWitness):
@@ -110,18 +58,20 @@ class ShareChecks(Watcher, ShareWitness, OffsetsWitness):
         self._world = world
         self._replicas = replicas
         self._settings = settings
-        self._books: defaultdict[Share, _Book] = defaultdict(_Book)
-        self._observed: list[ShareRecordsAcquired | ShareSessionEnded | ShareStateRead] = []
+        self._books: defaultdict[Share, Book] = defaultdict(Book)
+        self._observed: list[DeadLettersLeftOut | ShareRecordsAcquired | ShareSessionEnded | ShareStateRead] = []
         self._seen: dict[int, tuple[SharePartition, Any]] = {}
         self._outcomes = Outcomes()
-        replicas.leaders.on_batch = self._outcomes.batch_committed
+        self._letters = Letters()
+        self._with_letters = {plan.group for plan in settings.plans if plan.dead_letters}
+        replicas.leaders.on_batch = self._batch_committed
         self._reading_committed = {plan.group for plan in settings.plans if plan.read_committed}
         world.watchers.append(self)
 
     # -- Watcher
 
     def observed(self, host: Host, event: NodeEvent) -> None:
-        if isinstance(event, ShareRecordsAcquired | ShareSessionEnded | ShareStateRead):
+        if isinstance(event, DeadLettersLeftOut | ShareRecordsAcquired | ShareSessionEnded | ShareStateRead):
             self._observed.append(event)
 
     def turn_ended(self, host: Host) -> None:
@@ -139,6 +89,9 @@ class ShareChecks(Watcher, ShareWitness, OffsetsWitness):
                 self._given(host.node_id, event)
             elif isinstance(event, ShareStateRead):
                 self._state_read(host.node_id, event)
+            elif isinstance(event, DeadLettersLeftOut):
+                self._world.counts["shares: dead letters left out"] += 1
+                self._letters.leaves_out(_share(event.group, event.partition), event)
             else:
                 self._session_ended(host.node_id, event)
 
@@ -162,7 +115,7 @@ class ShareChecks(Watcher, ShareWitness, OffsetsWitness):
                 "Q4", share, f"is read from {event.start_offset}, and {book.stored_start} was stored as its start"
             )
 
-    def _check_changed(self, share: Share, book: _Book, event: ShareStateRead) -> None:
+    def _check_changed(self, share: Share, book: Book, event: ShareStateRead) -> None:
         """Q8: the first reading since an operator has changed the offsets."""
         wanted, book.changed_to = book.changed_to, None
         oracle = self._oracle_of(share)
@@ -187,7 +140,7 @@ class ShareChecks(Watcher, ShareWitness, OffsetsWitness):
             return
         book.counted.update((offset, event.member_id) for offset in offsets)
         judged = self._judged(share)
-        hold = _Hold(event.member_id, node_id, (self._world.now_ms + self._settings.lock_ms) * MICROSECONDS)
+        hold = Hold(event.member_id, node_id, (self._world.now_ms + self._settings.lock_ms) * MICROSECONDS)
         for offset in offsets:
             if judged:
                 self._check_gift(node_id, share, book, offset, event)
@@ -201,8 +154,9 @@ class ShareChecks(Watcher, ShareWitness, OffsetsWitness):
             book.counts[offset] = event.delivery_count
             if event.delivery_count >= self._settings.delivery_limit:
                 book.given_up.add(offset)
+                book.exhausted.add(offset)
 
-    def _check_gift(self, node_id: int, share: Share, book: _Book, offset: int, event: ShareRecordsAcquired) -> None:
+    def _check_gift(self, node_id: int, share: Share, book: Book, offset: int, event: ShareRecordsAcquired) -> None:
         """Q1, Q2, Q4."""
         oracle = self._oracle_of(share)
         if oracle.trimming is not None:
@@ -251,7 +205,7 @@ class ShareChecks(Watcher, ShareWitness, OffsetsWitness):
                 if first <= last or (state is RecordState.ACQUIRED) != bool(member_id):
                     self._fail("Q3", share, f"from {first} to {end} is {state.name} of {member_id!r} twice or nobody's")
                 last = end
-                if state.is_terminal or led.leader_epoch < book.newest_epoch or node.node_id not in book.readers:
+                if state.is_over or led.leader_epoch < book.newest_epoch or node.node_id not in book.readers:
                     continue
                 if not self._judged(share):
                     continue
@@ -286,7 +240,7 @@ class ShareChecks(Watcher, ShareWitness, OffsetsWitness):
         left = {offset for offset in book.unchecked if offset >= state.start_offset}
         book.unchecked = left
         for batch in state.batches if left else ():
-            if batch.state.is_terminal:
+            if batch.state.is_over:
                 left = left.difference(range(batch.first, batch.last + 1))
         if left:
             self._fail("Q6", share, f"at {min(left)} is done with, and its state does not say so")
@@ -330,6 +284,7 @@ class ShareChecks(Watcher, ShareWitness, OffsetsWitness):
         for offset, kind in words.items():
             if kind in (ACCEPT, REJECT):
                 book.said.add(offset)
+                (book.accepted if kind == ACCEPT else book.rejected).add(offset)
             hold = book.holds.get(offset)
             if kind != RENEW and hold is not None and hold.member_id == member_id:
                 del book.holds[offset]
@@ -344,6 +299,8 @@ class ShareChecks(Watcher, ShareWitness, OffsetsWitness):
                 continue  # it was given before an operator changed the offsets
             if kind in (ACCEPT, REJECT):
                 book.done.add(offset)
+                if kind == REJECT and offset not in book.accepted:
+                    book.dead.add(offset)
                 book.unchecked.add(offset)
             elif kind == RELEASE:
                 count = book.received.get((offset, member_id), 0)
@@ -395,8 +352,33 @@ class ShareChecks(Watcher, ShareWitness, OffsetsWitness):
             if oracle.trimming is not None:
                 gone = [offset for offset in passed if offset < oracle.trimming.highest]
                 passed = self._without(passed, gone, "records gone before they were given")
+            self._check_letters(share, book, oracle)
             if passed:
                 self._fail("Q5", share, f"at {min(passed)} is done with, and nobody has said so")
+
+    def _check_letters(self, share: Share, book: Book, oracle: PartitionOracle) -> None:
+        """Q9: what nobody could process is there."""
+        topic = f"{DEAD_LETTERS}{share.group}"
+        lossy = any(each.unclean for each in self._replicas.oracles.values() if each.name.startswith(f"{topic}-"))
+        if share.group not in self._with_letters or lossy:
+            return
+        begins = max(book.begins, 0 if oracle.trimming is None else oracle.trimming.highest)
+        wanted = book.dead | (book.given_up - book.accepted - book.rejected)
+        missing = self._letters.missing(share, {offset for offset in wanted if offset >= begins})
+        missing.intersection_update(oracle.values)
+        if missing:
+            self._fail("Q9", share, f"at {min(missing)} could be processed by nobody, and is not in {topic}")
+
+    def _batch_committed(self, oracle: PartitionOracle, header: BatchHeader, batch: memoryview) -> None:
+        """Q9: a dead letter is of what nobody could process."""
+        self._outcomes.batch_committed(oracle, header, batch)
+        if not self._letters.is_topic(oracle.name):
+            return
+        for share, offset in self._letters.batch_committed(batch):
+            self._world.counts["shares: dead letters written"] += 1
+            book = self._books[share]
+            if offset not in book.rejected and offset not in book.exhausted:
+                self._fail("Q9", share, f"at {offset} is a dead letter, and nobody has rejected it")
 
     def _without(self, offsets: list[int], excused: list[int], counted_as: str) -> list[int]:
         self._world.counts[f"shares: {counted_as}"] += len(excused)

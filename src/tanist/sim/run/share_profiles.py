@@ -14,12 +14,15 @@ from tanist.sim.world.clock import stream
 
 _TRANSACTIONS_SHARE = 0.3
 _OPERATIONS_SHARE = 0.3
+_DEAD_LETTERS_SHARE = 0.4
 
 
 def drawn(seed: int, *, trims: bool = False) -> ChaosConfig:
     """What a seed draws for share groups. `trims`: with retention and DeleteRecords, whether it draws them or not; not
     in runs with losses."""
-    config = _with_changed_offsets(seed, _with_transactions(seed, _without_losses(seed)))
+    config = _without_losses(seed)
+    for addition in (_with_transactions, _with_changed_offsets, _with_dead_letters):
+        config = addition(seed, config)
     if trims or has_trimming(seed):
         return replace(config, **trimming(seed, config))
     return _losing(seed, config) if coordinator_profiles.has_losses(stream(seed, "shares/losses")) else config
@@ -50,6 +53,22 @@ def _with_changed_offsets(seed: int, config: ChaosConfig) -> ChaosConfig:
         config,
         share_operations=tuple(rng.sample(sorted(SHARE_OPERATIONS), rng.randint(1, len(SHARE_OPERATIONS)))),
         share_pause_ms=(500, rng.choice((3_000, 6_000))),
+    )
+
+
+def _with_dead_letters(seed: int, config: ChaosConfig) -> ChaosConfig:
+    """The same, for a share of the seeds with topics for what nobody could process."""
+    rng = stream(seed, "shares/dead letters")
+    if rng.random() >= _DEAD_LETTERS_SHARE:
+        return config
+    return replace(
+        config.with_settings(plans=tuple(replace(plan, dead_letters=True) for plan in config.shares.plans)),
+        properties={
+            **config.properties,
+            "errors.deadletterqueue.auto.create.topics.enable": "true",
+            "default.replication.factor": "3",
+            "num.partitions": str(rng.randint(1, 2)),
+        },
     )
 
 

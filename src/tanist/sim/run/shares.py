@@ -27,6 +27,7 @@ from tanist.sim.workload.operations import SHARE_OPERATIONS
 from tanist.sim.workload.producer import Producer
 from tanist.sim.workload.share_members import Share, SimShareMember
 from tanist.sim.workload.share_operator import Crew, ShareOperator
+from tanist.sim.workload.share_settings import DEAD_LETTERS
 from tanist.sim.workload.transactional import TransactionalClient, TransactionWitness
 from tanist.sim.world.clock import stream
 
@@ -50,6 +51,7 @@ SHARES_EXPECTED: dict[str, str] = {
     "shares: aborted records received": "by a group that reads what is not committed",
     "shares: aborted records passed over": "of a group that reads what is committed",
     "shares: records gone before they were given": "by DeleteRecords or retention: the group goes on behind them",
+    "shares: dead letters written": "records that were rejected, or given as often as they may be",
     "shares: markers received": "of transactions: the member says that there is no record",
     "coordinators: compared with the replay of their log": "all that they had decided was committed",
     **{name: each.meaning for name, each in OF_SHARES.items()},
@@ -194,10 +196,10 @@ class Shares(Crew):
 
 
 def _but_for_applications(callback: Callable[[PartitionOracle, int, bytes], None]) -> Callable[..., None]:
-    """The same callback, for records of producers."""
+    """The same callback, for records of producers: not of applications, and no dead letters."""
 
     def tell(oracle: PartitionOracle, offset: int, value: bytes) -> None:
-        if not value.startswith(_APPLICATION.encode()):
+        if not value.startswith(_APPLICATION.encode()) and not oracle.name.startswith(DEAD_LETTERS):
             callback(oracle, offset, value)
 
     return tell

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+DEAD_LETTERS = "dlq."
+"""How the names of dead letter topics begin, by default."""
+
 
 @dataclass(frozen=True, slots=True)
 class SharePlan:
@@ -17,11 +20,20 @@ class SharePlan:
     read_committed: bool = False
     """It gets no records of transactions that are open or aborted (`share.isolation.level`)."""
 
+    dead_letters: bool = False
+    """Records that nobody could process go to a topic."""
+
     @property
     def configs(self) -> dict[str, str]:
         """Of the group, where they are not the defaults."""
-        reset = {} if self.from_latest else {"share.auto.offset.reset": "earliest"}
-        return {**reset, "share.isolation.level": "read_committed"} if self.read_committed else reset
+        configs = {}
+        if not self.from_latest:
+            configs["share.auto.offset.reset"] = "earliest"
+        if self.read_committed:
+            configs["share.isolation.level"] = "read_committed"
+        if self.dead_letters:
+            configs["errors.deadletterqueue.topic.name"] = f"{DEAD_LETTERS}{self.group}"
+        return configs
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,9 @@ from tanist.wire.ids import ZERO_UUID
 CONTROLLER_PORT = 9093
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZX"
 PRIVATE_REQUESTS = "tanist.private.requests.enable"
-_WITH_SHARE_GROUPS = Bootstrap(features={**default_features(DEFAULT_METADATA_VERSION), STREAMS_VERSION: 0})
+_WITH_SHARE_GROUPS = Bootstrap(
+    features={**default_features(DEFAULT_METADATA_VERSION), SHARE_VERSION: 2, STREAMS_VERSION: 0}
+)
 _BOOTSTRAP = Bootstrap(features={**default_features(DEFAULT_METADATA_VERSION), SHARE_VERSION: 0, STREAMS_VERSION: 0})
 """How clusters begin, but for those whose workload has share groups. None has Streams groups."""
 
