@@ -286,16 +286,15 @@ def _with_letters(config: ChaosConfig) -> ChaosConfig:
 
 
 def _succeeded_with_letters(config: ChaosConfig) -> ChaosConfig:
-    """And leaders go before they have written the letters."""
+    """And letters wait until all replicas are there: leaders go before that."""
     changed = replace(
         _with_letters(config),
         kinds=("crash-leader",),
         fault_pause_ms=(100, 800),
         down_max=1,
-        latency_us=(10_000, 40_000),
-        fault_time_ms=20_000,
+        min_insync_replicas=3,
     )
-    return changed.with_settings(reject_share=0.5, lock_ms=3_000, work_ms=100, churn=())
+    return changed.with_settings(reject_share=0.5, work_ms=100, churn=())
 
 
 def _soon(config: ChaosConfig) -> ChaosConfig:
