@@ -96,7 +96,7 @@ def test_rule_128_ranges() -> None:
     others = {
         "group.version": (0, 1),
         "transaction.version": (0, 2),
-        "share.version": (0, 1),
+        "share.version": (0, 2),
         "streams.version": (0, 1),
     }
     assert {MV: (7, 33), ELR: (0, 1), **others} == SUPPORTED_FEATURES
