@@ -119,7 +119,8 @@ def test_what_nobody_could_process_is_a_dead_letter() -> None:
 def test_without_its_topic_it_is_archived() -> None:
     config = calm(8, reject_share=0.2)
     plans = tuple(replace(plan, dead_letters=True) for plan in config.shares.plans)
-    outcome = ChaosRun(8, config.with_settings(plans=plans)).run()
+    properties = {**config.properties, "errors.deadletterqueue.auto.create.topics.enable": "false"}
+    outcome = ChaosRun(8, replace(config, properties=properties).with_settings(plans=plans)).run()
     assert outcome.violation is None
     assert outcome.counts["shares: dead letters left out"] > 5
 

@@ -163,16 +163,16 @@ class DeadLetters:
         sent: dict[_Task, int] = {}
         rest: list[_Task] = []
         for task in peer.queue:
-            room = left.setdefault(task.where, self._room(task.where[0]))
+            space = left.setdefault(task.where, self._space(task.where[0]))
             first = task.where not in batches
-            records = list(self._fitting(task, room, first=first)) if room > 0 or first else []
+            records = list(self._fitting(task, space, first=first)) if space > 0 or first else []
             if not records:
                 rest.append(task)
                 continue
             batches.setdefault(task.where, []).extend(records)
             sent[task] = task.next_offset + len(records)
             whole = sent[task] > task.letter.last
-            left[task.where] = room - sum(map(_size_of, records)) if whole else 0
+            left[task.where] = space - sum(map(_size_of, records)) if whole else 0
         peer.queue = rest
         topics: dict[str, list[PartitionProduceData]] = {}
         for (name, index), records in batches.items():
@@ -185,13 +185,13 @@ class DeadLetters:
         )
         peer.call(request, _VERSION, _TIMEOUT_MS + _BACKOFF_MS, partial(self._received, sent))
 
-    def _room(self, name: str) -> int:
+    def _space(self, name: str) -> int:
         levels = Levels.of(self._metadata.image.configs, self._context.node_id, self._context.config.static)
         own = self._metadata.image.configs.get((TOPIC_RESOURCE, name), {})
         return int(resolve_topic_config("max.message.bytes", own, levels).value or 0) - _BATCH_BYTES
 
-    def _fitting(self, task: _Task, room: int, *, first: bool) -> Iterator[NewRecord]:
-        """Its next records, as many as there is room for; at least one, if it is the first of its batch."""
+    def _fitting(self, task: _Task, space: int, *, first: bool) -> Iterator[NewRecord]:
+        """Its next records, as many as there is space for; at least one, if it is the first of its batch."""
         copies = self._copies(task) if self._values.text(task.group_id, _COPIES) == "true" else {}
         wall_ms = self._context.clock.wall_ms()
         for offset in range(task.next_offset, task.letter.last + 1):
@@ -202,8 +202,8 @@ class DeadLetters:
                 None if copied is None else copied.value,
                 _headers(task, offset),
             )
-            room -= _size_of(record)
-            if room < 0 and not first:
+            space -= _size_of(record)
+            if space < 0 and not first:
                 return
             yield record
             first = False
