@@ -32,22 +32,22 @@ def test_a_feature_whose_lowest_level_is_0_is_named_from_version_4_on() -> None:
         "eligible.leader.replicas.version": (0, 1),
         "group.version": (0, 1),
         "kraft.version": (0, 1),
-        "share.version": (0, 1),
+        "share.version": (0, 2),
         "streams.version": (0, 1),
         "transaction.version": (0, 2),
     }
 
 
 def test_all_finalized_features_are_named() -> None:
-    """Those too that only brokers of Apache Kafka have: they are the cluster's."""
-    levels = {**default_features(LATEST_METADATA_VERSION), "share.version": 2}
+    levels = default_features(LATEST_METADATA_VERSION)
+    assert levels["share.version"] == 2
     cluster = Cluster(nodes=1, features={"metadata.version": LATEST_METADATA_VERSION, **levels})
     for version in (3, 4, 5):
         answer = cluster.ask(API_VERSIONS, version)
         finalized = {each.name: each.max_version_level for each in answer.finalized_features}
         assert finalized == levels | {"metadata.version": LATEST_METADATA_VERSION}
         supported = {each.name: each.max_version for each in answer.supported_features}
-        assert supported.get("share.version", 1) == 1
+        assert supported.get("share.version", 2) == 2
 
 
 def asking(**fields: Any) -> ApiVersionsRequest:

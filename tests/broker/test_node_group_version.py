@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tanist.broker.metadata.features import CONTROLLER_FEATURES, TANIST_VERSION, broker_features
+from tanist.broker.metadata.features import NODE_FEATURES, TANIST_VERSION
 from tanist.controller.features import GROUP_VERSION
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
@@ -27,8 +27,6 @@ def test_the_consumer_protocol_is_there_from_group_version_1_on() -> None:
     assert [each.error_code for each in cluster.ask(describe, 1).groups] == [ErrorCode.UNSUPPORTED_VERSION]
 
 
-def test_a_broker_names_no_level_that_it_does_not_have_unless_the_cluster_has_it() -> None:
-    assert broker_features({})["share.version"] == (0, 1)
-    assert broker_features({"share.version": 9})["share.version"] == (0, 2)
-    assert CONTROLLER_FEATURES["share.version"] == (0, 2)
-    assert TANIST_VERSION in broker_features({})
+def test_a_node_names_its_levels() -> None:
+    assert NODE_FEATURES["share.version"] == (0, 2)
+    assert TANIST_VERSION in NODE_FEATURES

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from tanist.controller.configs.settings import GROUP_RESOURCE
 from tanist.coordinator.share.runs import RecordState
 from tanist.events.coordination import (
+    DeadLettersLeftOut,
+    DeadLettersNotWritten,
+    DeadLettersWritten,
     ShareLockExpired,
     ShareRecordsAcquired,
     ShareRecordsStored,
@@ -53,6 +57,27 @@ def test_gifts_words_and_locks() -> None:
         assert found[0][2] == count
         cluster.until(lambda c=count: len(expired()) == c - 1)  # type: ignore[misc]
     assert expired() == [False, False, False, True]
+
+
+def test_dead_letters_that_are_written_and_that_may_not_be() -> None:
+    cluster = share_cluster(values=4, config={"errors.deadletterqueue.auto.create.topics.enable": "true"})
+    seen = heard(cluster, DeadLettersWritten, DeadLettersLeftOut, DeadLettersNotWritten)
+    topic = "errors.deadletterqueue.topic.name"
+    (a,) = members(cluster, "a")
+    assert a.fetch() == [(0, 3, 1)]
+    cluster.configure(GROUP_RESOURCE, "g", {topic: "dlq.g"})
+    assert a.acknowledge((0, 1, REJECT)) == 0
+    leader = cluster.leader("t")
+    cluster.until(lambda: bool(seen.events))
+    assert seen.events == [(leader, DeadLettersWritten("g", "t-0", 0, 1, "dlq.g"))]
+    seen.events.clear()
+    cluster.configure(GROUP_RESOURCE, "g", {topic: "other"})
+    assert a.acknowledge((2, 2, REJECT)) == 0
+    cluster.until(lambda: len(seen.events) == 2)
+    (_, left_out), (_, reported) = seen.events
+    why = "the name of other does not begin with 'dlq.', or is that of an internal topic"
+    assert left_out == DeadLettersLeftOut("g", "t-0", 2, 2, why)
+    assert reported == DeadLettersNotWritten("g", "t-0", why, 0)
 
 
 def test_sessions_that_end_and_requests_that_are_of_none() -> None:

@@ -41,7 +41,7 @@ CONFIG = {
 
 def share_cluster(*, nodes: int = 3, values: int = 0, config: Mapping[str, str] | None = None) -> Cluster:
     """With a topic `t`, and a group `g` that reads it from its beginning."""
-    cluster = Cluster(nodes=nodes, config={**CONFIG, **(config or {})}, features={SHARE_VERSION: 1})
+    cluster = Cluster(nodes=nodes, config={**CONFIG, **(config or {})}, features={SHARE_VERSION: 2})
     cluster.create_topic("t", factor=nodes)
     cluster.configure(
         GROUP_RESOURCE, "g", {"share.auto.offset.reset": "earliest", "share.record.lock.duration.ms": "5000"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tanist.broker.share.fetching import around, fetched
-from tanist.coordinator.share.partition import FetchedBatch
+from tanist.coordinator.share.portions import FetchedBatch
 from tanist.coordinator.share.runs import Acquired
 from tanist.wire.batch import NewRecord, encode_batch, iterate_batches
 from tanist.wire.control import encode_marker_batch

@@ -9,7 +9,6 @@ import pytest
 
 from tanist.controller.features import (
     DEFAULT_METADATA_VERSION,
-    KEPT_FEATURES,
     LATEST_METADATA_VERSION,
     METADATA_VERSIONS,
     SAFE_DOWNGRADE,
@@ -97,7 +96,7 @@ def test_rule_128_ranges() -> None:
     others = {
         "group.version": (0, 1),
         "transaction.version": (0, 2),
-        "share.version": (0, 1),
+        "share.version": (0, 2),
         "streams.version": (0, 1),
     }
     assert {MV: (7, 33), ELR: (0, 1), **others} == SUPPORTED_FEATURES
@@ -256,13 +255,13 @@ def test_a_lossless_downgrade_of_the_metadata_version() -> None:
     assert _update(_image("4.2-IV1"), (MV, 22, SAFE_DOWNGRADE)).records == ()
 
 
-def test_a_controller_keeps_levels_that_only_brokers_act_on() -> None:
+def test_a_level_needs_brokers_that_have_it() -> None:
     """As `kafka-features upgrade --release-version 4.3` asks for them, over brokers that have them, and over ours."""
     wanted = [("share.version", 2), ("streams.version", 1), ("group.version", 1)]
     updates = [(name, level, UPGRADE) for name, level in wanted]
 
     def broker(share: int) -> RegisterBrokerRecord:
-        ranges = {**SUPPORTED_FEATURES, **dict(KEPT_FEATURES), "share.version": (0, share)}
+        ranges = {**SUPPORTED_FEATURES, "share.version": (0, share)}
         features = tuple(
             BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
             for name, (low, high) in ranges.items()

@@ -32,7 +32,6 @@ from tanist.events.metadata import (
     ControllerResigned,
     DirectoriesLost,
     ElrsEmptied,
-    FeatureKept,
     FeatureLeftOut,
     FeatureLevelChanged,
     FencingBegun,
@@ -216,7 +215,6 @@ LINES: list[tuple[Event, str | None]] = [
         "WARN t can't be created: INVALID_REPLICATION_FACTOR (and 3 like it)",
     ),
     (FeatureLeftOut("/d/b", "x", 1), "WARN /d/b: x 1 is left out; tanist does not have it"),
-    (FeatureKept("/d/b", "x", 1), "WARN /d/b: x 1 is kept for brokers that have it; those of tanist do not"),
     (QuorumStateMissing("/d/q"), "WARN /d/q is gone: a vote that this node has given may be given again"),
     (
         MetadataLogMissing("/d/m"),
@@ -265,6 +263,12 @@ LINES: list[tuple[Event, str | None]] = [
     (coordination.ShareRecordsAcquired("g", P, 1, "m", 0, 4, 1), None),
     (coordination.ShareRecordsStored("g", P, 1, 0, 4, 2), None),
     (coordination.ShareLockExpired("g", P, 1, 0, 4, True), None),
+    (coordination.DeadLettersWritten("g", P, 0, 4, "dlq.t"), None),
+    (coordination.DeadLettersLeftOut("g", P, 0, 4, "no topic"), None),
+    (
+        coordination.DeadLettersNotWritten("g", P, "no topic", 2),
+        f"WARN dead letters of g from {P} are not written: no topic (and 2 like it)",
+    ),
     (coordination.ShareSessionEnded("g", "m"), None),
     (coordination.ShareSessionRefused("g", "m", 122), None),
     (

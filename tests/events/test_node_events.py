@@ -30,7 +30,6 @@ from tanist.events.metadata import (
     ControllerActivationAbandoned,
     ControllerActivationWaits,
     ControllerResigned,
-    FeatureKept,
     FeatureLeftOut,
     FeatureLevelChanged,
     ForwardingRefused,
@@ -217,13 +216,13 @@ def test_a_topic_that_no_controller_makes() -> None:
 # -- how a node begins
 
 
-def test_features_of_a_folder_that_only_others_have() -> None:
+def test_a_feature_of_a_folder_that_is_left_out() -> None:
     folder, heard = Folder(), list[Event]()
     folder.events.subscribe(heard.append)
     folder.write(encode_bootstrap(Bootstrap(30, {"kraft.version": 1, "share.version": 2}), wall_ms=0))
     assert folder.read() is not None
     path = f"/data/{FILE_NAME}"
-    assert heard == [FeatureLeftOut(path, "kraft.version", 1), FeatureKept(path, "share.version", 2)]
+    assert heard == [FeatureLeftOut(path, "kraft.version", 1)]
 
 
 # -- the metadata log

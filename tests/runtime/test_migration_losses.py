@@ -103,7 +103,7 @@ def test_an_authorizer_whose_super_users_apache_kafka_does_not_describe_is_taken
         ("kraft.version", 2, REFUSED),
         ("transaction.version", 2, None),
         ("share.version", 1, None),
-        ("share.version", 2, NOTE),
+        ("share.version", 2, None),
         ("share.version", 3, REFUSED),
         ("transaction.version", 3, REFUSED),
         ("something.version", 1, REFUSED),

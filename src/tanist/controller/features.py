@@ -95,6 +95,9 @@ TRANSACTION_VERSION_DEFAULT_FROM: Final = 24
 SHARE_VERSION_DEFAULT_FROM: Final = 28
 """4.2-IV0: a cluster formatted at this level or later has share groups (KIP-932)."""
 
+DEAD_LETTERS_DEFAULT_FROM: Final = 31
+"""4.4-IV0: a cluster formatted at this level or later has share.version 2, with dead letters (KIP-1191)."""
+
 STREAMS_VERSION_DEFAULT_FROM: Final = 29
 """4.2-IV1: a cluster formatted at this level or later has Streams groups (KIP-1071)."""
 
@@ -108,18 +111,13 @@ SUPPORTED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {
     ELR_VERSION: (0, 1),
     GROUP_VERSION: (0, 1),
     TRANSACTION_VERSION: (0, 2),
-    SHARE_VERSION: (0, 1),
+    SHARE_VERSION: (0, 2),
     STREAMS_VERSION: (0, 1),
 }
 """The features of this software, for registrations and ApiVersions."""
 
-KEPT_FEATURES: Final[Mapping[str, tuple[int, int]]] = {SHARE_VERSION: (0, 2)}
-"""Features that only brokers act on, with levels that ours do not have. A controller keeps them for brokers that do."""
-
 TOLERATED_FEATURES: Final[Mapping[str, tuple[int, int]]] = {"kraft.version": (0, 1)}
 """Levels that a metadata log of Apache Kafka may have for what tanist does not offer, and that cannot hurt it."""
-
-_OF_CONTROLLERS: Final = {**SUPPORTED_FEATURES, **KEPT_FEATURES}
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
@@ -151,7 +149,7 @@ def default_features(metadata_version: int) -> dict[str, int]:
     if metadata_version >= TRANSACTION_VERSION_DEFAULT_FROM:
         levels[TRANSACTION_VERSION] = 2
     if metadata_version >= SHARE_VERSION_DEFAULT_FROM:
-        levels[SHARE_VERSION] = 1
+        levels[SHARE_VERSION] = 2 if metadata_version >= DEAD_LETTERS_DEFAULT_FROM else 1
     if metadata_version >= STREAMS_VERSION_DEFAULT_FROM:
         levels[STREAMS_VERSION] = 1
     return levels
@@ -176,7 +174,7 @@ def bootstrap_records(bootstrap: Bootstrap, static_min_insync_replicas: int) -> 
         raise ValueError(f"metadata.version {bootstrap.metadata_version} is not supported")
     levels = bootstrap.levels()
     for name, level in levels.items():
-        reason = _not_in_range(name, level, _OF_CONTROLLERS) or _unmet(name, level, bootstrap.metadata_version)
+        reason = _not_in_range(name, level, SUPPORTED_FEATURES) or _unmet(name, level, bootstrap.metadata_version)
         if reason is not None:
             raise ValueError(f"{name} {level}: {reason}")
     records: list[MetadataRecord] = [
@@ -316,7 +314,7 @@ def _unmet(name: str, level: int, metadata_version: int) -> str | None:
 
 def _not_supported(image: MetadataImage, name: str, level: int, node_id: int, voter_ids: Collection[int]) -> str | None:
     """The first registered node that lacks a level, and why: this controller, then brokers, then controllers."""
-    reason = _not_in_range(name, level, _OF_CONTROLLERS)
+    reason = _not_in_range(name, level, SUPPORTED_FEATURES)
     if reason is not None:
         return f"Local controller {node_id} {reason}"
     for broker_id, broker in sorted(image.brokers.items()):
@@ -337,7 +335,7 @@ def _not_supported(image: MetadataImage, name: str, level: int, node_id: int, vo
 def _not_in_range(name: str, level: int, supported: Mapping[str, tuple[int, int]]) -> str | None:
     if name not in supported:
         # What nobody has heard of is off everywhere.
-        return None if level == 0 and name in _OF_CONTROLLERS else "does not support this feature."
+        return None if level == 0 and name in SUPPORTED_FEATURES else "does not support this feature."
     low, high = supported[name]
     if low <= level <= high:
         return None

@@ -1,6 +1,7 @@
 """Events of the coordinators of groups and transactions, of the markers that their partitions get, and of share groups.
 
-Those of share groups come from the leader of the partition, and are fine but for the states that it reads.
+Those of share groups come from the leader of the partition, and are fine but for the states that it reads and for dead
+letters that it cannot write.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class ShareRecordsStored(Event):
     first_offset: int
     last_offset: int
     state: int
-    """Kafka's number: 0 available again, 2 acknowledged, 4 archived."""
+    """Kafka's number: 0 available again, 2 acknowledged, 3 on its way to a dead letter topic, 4 archived."""
 
 
 class ShareLockExpired(Event):
@@ -127,6 +128,36 @@ class ShareLockExpired(Event):
     last_offset: int
     archived: bool
     """They were delivered as often as they may be."""
+
+
+class DeadLettersWritten(Event):
+    """Records that nobody could process are in the group's dead letter topic (KIP-1191). Fine."""
+
+    group: str
+    partition: str
+    first_offset: int
+    last_offset: int
+    topic: str
+
+
+class DeadLettersLeftOut(Event):
+    """Such records could not be written there, or may not be: they are archived without. Fine."""
+
+    group: str
+    partition: str
+    first_offset: int
+    last_offset: int
+    reason: str
+
+
+class DeadLettersNotWritten(Event):
+    """A share group's records that nobody could process are archived, and are not in its dead letter topic."""
+
+    group: str
+    partition: str
+    reason: str
+    left_out: int
+    """Events like this one since the last, which are not reported one by one."""
 
 
 class ShareSessionEnded(Event):

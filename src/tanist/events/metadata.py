@@ -363,14 +363,6 @@ class FeatureLeftOut(Event):
     level: int
 
 
-class FeatureKept(Event):
-    """`bootstrap.checkpoint` names a feature that only other brokers have."""
-
-    path: str
-    feature: str
-    level: int
-
-
 class QuorumStateMissing(Event):
     """The metadata log is there, and the file with this node's vote is not."""
 

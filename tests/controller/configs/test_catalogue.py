@@ -293,7 +293,8 @@ def test_every_name_that_something_here_obeys_is_kafkas_or_ours() -> None:
     }
     later = (SHARE_SETTINGS.keys() | STREAMS_SETTINGS.keys()) - listed
     assert {name for name in others if not name.startswith("tanist.")} == OURS_ON_BROKERS | bounds | later
-    assert all(name.startswith(("group.share.", "share.coordinator.", "group.streams.")) for name in later)
+    parts = ("group.share.", "share.coordinator.", "group.streams.", "errors.deadletterqueue.")
+    assert all(name.startswith(parts) for name in later)
 
 
 def test_what_only_simulations_and_tests_set_is_not_described() -> None:

@@ -16,17 +16,16 @@ from tanist.coordinator.share.partition import (
     REJECT,
     RELEASE,
     RENEW,
-    Acknowledgement,
     Change,
-    FetchedBatch,
+    DeadLetter,
     Limits,
     SharePartition,
-    Wanted,
 )
+from tanist.coordinator.share.portions import Acknowledgement, FetchedBatch, Wanted
 from tanist.coordinator.share.runs import Acquired, RecordState, StateBatch, combined
 from tanist.wire.errors import ErrorCode
 
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
 LIMITS = Limits(delivery_count=5, record_locks=200, lock_ms=1_000)
 
 
@@ -110,6 +109,73 @@ def test_released_and_expired_records_come_again_and_at_most_as_often_as_they_ma
     assert partition.expire(limits, 999).batches == []
     assert partition.expire(limits, 1_000).batches == [StateBatch(0, 0, ARCHIVED, 2)]
     assert (partition.start_offset, partition.check_ms) == (1, NEVER_MS)
+
+
+def test_the_start_goes_on_over_what_is_done_while_something_below_it_is_stored() -> None:
+    partition = SharePartition(0)
+    take(partition, 4)
+    below = partition.acknowledge("a", [Acknowledgement(0, 0, (ACCEPT,))], LIMITS, 0)
+    partition.log_start_moved(1)
+    acknowledge(partition, 1, 1, ACCEPT)
+    assert partition.start_offset == 2
+    partition.stored(below, LIMITS, 0)
+    assert partition.start_offset == 2
+
+
+LETTERS = LIMITS._replace(delivery_count=2, dead_letters=True)
+
+
+def test_a_rejected_record_is_archived_when_its_dead_letter_is_written() -> None:
+    partition = SharePartition(0)
+    take(partition, 5, limits=LETTERS)
+    words = [Acknowledgement(0, 1, (REJECT,)), Acknowledgement(2, 2, (GAP,))]
+    change = partition.acknowledge("a", words, LETTERS, 0)
+    assert change.batches == [StateBatch(0, 1, ARCHIVING, 1), StateBatch(2, 2, ARCHIVED, 1)]
+    assert partition.dead_letters() == []
+    partition.stored(change, LETTERS, 0)
+    ((letter, change),) = partition.dead_letters()
+    assert letter == DeadLetter(0, 1, 1, rejected=True)
+    assert change.batches == [StateBatch(0, 1, ARCHIVED, 1)]
+    assert partition.dead_letters() == []
+    assert (partition.start_offset, partition.next_fetch_offset) == (0, 5)
+    partition.stored(change, LETTERS, 0)
+    assert partition.start_offset == 3
+
+
+def test_records_that_were_delivered_too_often_are_dead_letters() -> None:
+    partition = SharePartition(0)
+    for _ in range(2):
+        take(partition, 4, limits=LETTERS)
+        assert partition.dead_letters() == []
+        partition.stored(partition.expire(LETTERS, 1_000), LETTERS, 1_000)
+    assert next(run[2] for run in partition.runs()) is ARCHIVING
+    letters = [letter for letter, _ in partition.dead_letters()]
+    assert letters[0] == DeadLetter(0, letters[0].last, 2, rejected=False)
+
+
+def test_what_the_last_lock_says_is_stored_before_the_letter() -> None:
+    partition = SharePartition(0, [StateBatch(0, 0, AVAILABLE, 1)])
+    take(partition, 1, limits=LETTERS)
+    change = partition.expire(LETTERS, 1_000)
+    assert change.batches == [StateBatch(0, 0, ARCHIVING, 2)]
+    assert partition.dead_letters() == []
+    assert partition.next_fetch_offset == 1
+    partition.stored(change, LETTERS, 1_000, failed=True)
+    ((_, archived),) = partition.dead_letters()
+    partition.stored(archived, LETTERS, 1_000, failed=True)
+    assert partition.start_offset == 1
+
+
+def test_a_letter_that_was_under_way_is_written_by_the_next_leader() -> None:
+    partition = SharePartition(3, [StateBatch(3, 4, ARCHIVING, 1), StateBatch(5, 5, ACKNOWLEDGED, 1)])
+    ((letter, _),) = partition.dead_letters()
+    assert letter == DeadLetter(3, 4, 1, rejected=False)
+
+
+def test_records_below_the_start_of_the_log_are_no_dead_letters() -> None:
+    partition = SharePartition(0, [StateBatch(0, 4, ARCHIVING, 1)])
+    partition.log_start_moved(3)
+    assert [letter.first for letter, _ in partition.dead_letters()] == [3]
 
 
 def test_a_renewed_lock_holds_longer_and_is_refused_where_the_group_does_not_want_it() -> None:

@@ -15,7 +15,7 @@ from tanist.wire.errors import ErrorCode
 from tanist.wire.share_state_records import decode_share_state_record
 from tests.coordinator.group_rig import StandingTopics
 
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
 
 
 class StateRig:

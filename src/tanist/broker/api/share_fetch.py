@@ -14,7 +14,7 @@ from tanist.broker.share.fetching import Ask, Delivered, ShareFetching
 from tanist.broker.share.service import Shares
 from tanist.broker.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, Place, SessionRefused, ShareSession
 from tanist.controller.features import SHARE_VERSION
-from tanist.coordinator.share.partition import Wanted
+from tanist.coordinator.share.portions import Wanted
 from tanist.security import requirements as rows
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.share_fetch_request import ShareFetchRequest

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping
 from tanist.broker.endpoints import ConfigError
 from tanist.controller.features import (
     DEFAULT_METADATA_VERSION,
-    KEPT_FEATURES,
-    SUPPORTED_FEATURES,
     TOLERATED_FEATURES,
     Bootstrap,
     bootstrap_records,
@@ -21,7 +19,7 @@ from tanist.controller.features import (
 )
 from tanist.controller.image.image import METADATA_VERSION
 from tanist.controller.security.scram import SCRAM_FROM
-from tanist.events.metadata import FeatureKept, FeatureLeftOut
+from tanist.events.metadata import FeatureLeftOut
 from tanist.events.stream import Events
 from tanist.ports import Disk
 from tanist.quorum.storage.batches import check_crc, decode_values, read_headers
@@ -84,9 +82,6 @@ def read_bootstrap(disk: Disk, folder: str, events: Events) -> Bootstrap | None:
     levels = {record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)}
     for name in [name for name in levels if name in TOLERATED_FEATURES]:
         events.emit(FeatureLeftOut(path, name, levels.pop(name)))
-    for name, (_, highest) in KEPT_FEATURES.items():
-        if levels.get(name, 0) > SUPPORTED_FEATURES.get(name, (0, 0))[1] and levels[name] <= highest:
-            events.emit(FeatureKept(path, name, levels[name]))
     metadata_version = levels.pop(METADATA_VERSION, None)
     if metadata_version is None:
         raise ConfigError(f"{path} names no metadata.version; format the folder anew")

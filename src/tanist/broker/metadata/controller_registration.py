@@ -13,7 +13,7 @@ from uuid import UUID
 from tanist.broker.context import NodeContext
 from tanist.broker.endpoints import SECURITY_PROTOCOLS
 from tanist.broker.metadata.controller_channel import ControllerChannel
-from tanist.broker.metadata.features import CONTROLLER_FEATURES
+from tanist.broker.metadata.features import NODE_FEATURES
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.controller.image.snapshot import FIRST_WITH_CONTROLLERS
@@ -82,7 +82,7 @@ class ControllerRegistration:
             ),
             features=tuple(
                 Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(CONTROLLER_FEATURES.items())
+                for name, (low, high) in sorted(NODE_FEATURES.items())
             ),
         )
         self._controller_channel.call(request, _VERSION, _TIMEOUT_MS, self._handle_response)

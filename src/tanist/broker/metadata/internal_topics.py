@@ -41,7 +41,7 @@ class Creation(Protocol):
 
 
 class InternalTopics:
-    """Makes `__consumer_offsets`, `__transaction_state` and `__share_group_state`."""
+    """Makes `__consumer_offsets`, `__transaction_state` and `__share_group_state`; and dead letter topics."""
 
     def __init__(
         self,
@@ -58,13 +58,13 @@ class InternalTopics:
         """By the topic that the controller has been asked for."""
         self._failed = Throttled(context.clock, context.events, _FAILED_INTERVAL_MS)
 
-    def create(self, name: str, then: Creation) -> None:
-        """Call `then` once the broker knows the topic, or it cannot be made now."""
+    def create(self, name: str, then: Creation, topic: CreatableTopic | None = None) -> None:
+        """Call `then` once the broker knows the topic, or it cannot be made now. `topic`: if it is no coordinator's."""
         waiting = self._waiting.setdefault(name, [])
         waiting.append(then)
         if len(waiting) > 1:
             return
-        creation = CreateTopicsRequest(topics=(self._new_topic(name),), timeout_ms=_CREATE_TIMEOUT_MS)
+        creation = CreateTopicsRequest(topics=(topic or self._new_topic(name),), timeout_ms=_CREATE_TIMEOUT_MS)
         self._controller_channel.call(
             creation, _CREATE_TOPICS_VERSION, _CREATE_TIMEOUT_MS, partial(self._created, name)
         )

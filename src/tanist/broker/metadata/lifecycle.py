@@ -15,7 +15,7 @@ from uuid import UUID
 from tanist.broker.context import NodeContext
 from tanist.broker.log_directories import LogDirectories
 from tanist.broker.metadata.controller_channel import ControllerChannel
-from tanist.broker.metadata.features import broker_features
+from tanist.broker.metadata.features import NODE_FEATURES
 from tanist.broker.metadata.quorum import MetadataQuorum
 from tanist.broker.metadata.view import MetadataView
 from tanist.events.metadata import FencingLearned, RegistrationAccepted, RegistrationLost, UnfencingLearned
@@ -199,7 +199,7 @@ class Lifecycle:
             ),
             features=tuple(
                 Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(broker_features(self._metadata.image.features).items())
+                for name, (low, high) in sorted(NODE_FEATURES.items())
             ),
             rack=self._context.config.broker_rack,
             is_migrating_zk_broker=False,

@@ -14,11 +14,13 @@ from tanist.broker.coordinator_runtime.components import CoordinatorComponents
 from tanist.broker.metadata.image_queries import GroupValues
 from tanist.broker.network.call import Call
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.share.dead_letters import DeadLetters
 from tanist.broker.share.partitions import LedShare, LedShares
 from tanist.broker.share.persister import Persister
 from tanist.broker.share.sessions import Place, ShareSession, ShareSessions
 from tanist.coordinator.effects import Refused
-from tanist.coordinator.share.partition import RENEW, Acknowledgement
+from tanist.coordinator.share.partition import RENEW
+from tanist.coordinator.share.portions import Acknowledgement
 from tanist.coordinator.share.state_shard import SharePartitionId
 from tanist.events.coordination import ShareSessionEnded, ShareSessionRefused
 from tanist.wire.errors import ErrorCode
@@ -49,7 +51,7 @@ def is_member_id(member_id: str | None) -> bool:
 class Deliveries:
     """What members have got of the partitions that are led here."""
 
-    def __init__(self, components: CoordinatorComponents, persister: Persister) -> None:
+    def __init__(self, components: CoordinatorComponents, persister: Persister, dead_letters: DeadLetters) -> None:
         context = components.context
         self.context = context
         self.metadata = components.metadata
@@ -58,7 +60,7 @@ class Deliveries:
         self._replicas = components.replicas
         self.values = GroupValues(context, components.metadata)
         self.sessions = ShareSessions(context.config.group_share_max_share_sessions, self._released)
-        self.led = LedShares(context, self.values, persister, self.sessions.has_group)
+        self.led = LedShares(context, self.values, persister, dead_letters, self.sessions.has_group)
 
     def hosted(self, place: Place) -> HostedPartition | int:
         """The partition, if it is led here; else the error."""

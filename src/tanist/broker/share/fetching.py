@@ -14,7 +14,7 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.share.delivery import Deliveries
 from tanist.broker.share.partitions import LedShare
 from tanist.broker.share.sessions import Place
-from tanist.coordinator.share.partition import FetchedBatch, Wanted
+from tanist.coordinator.share.portions import FetchedBatch, Wanted
 from tanist.coordinator.share.runs import Acquired
 from tanist.log.log import OffsetOutOfRange
 from tanist.log.markers import parse_marker

@@ -17,12 +17,13 @@ from tanist.broker.alarm import Alarm
 from tanist.broker.context import NodeContext
 from tanist.broker.metadata.image_queries import GroupValues
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.share.dead_letters import DeadLetters
 from tanist.broker.share.persister import NO_COORDINATOR, Persister
 from tanist.broker.share.start_offset import start_offset
 from tanist.broker.share.state_requests import Initialize, Read, Write
 from tanist.coordinator.share.partition import Change, Limits, SharePartition
 from tanist.coordinator.share.records import UNINITIALIZED
-from tanist.coordinator.share.runs import Acquired, combined
+from tanist.coordinator.share.runs import Acquired, RecordState, combined
 from tanist.coordinator.share.state_shard import Outcome, SharePartitionId, ShareState
 from tanist.events.coordination import (
     ShareLockExpired,
@@ -82,11 +83,18 @@ class LedShare:
         self.waiters: list[ShareWaiter] = []
         self.queue: list[_Queued] = []
         self.writing = False
+        self.letters = 0
+        """Dead letters that are being written."""
 
     @property
     def named(self) -> tuple[str, str, int]:
         """As events have it: the group, the partition and the leader epoch."""
         return self.where.group_id, self.hosted.name, self.leader_epoch
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being written."""
+        return self.writing or bool(self.queue) or self.letters > 0
 
     @property
     def is_led(self) -> bool:
@@ -110,13 +118,19 @@ class LedShares:
     """All share partitions of this broker."""
 
     def __init__(
-        self, context: NodeContext, values: GroupValues, persister: Persister, is_wanted: Callable[[str], bool]
+        self,
+        context: NodeContext,
+        values: GroupValues,
+        persister: Persister,
+        dead_letters: DeadLetters,
+        is_wanted: Callable[[str], bool],
     ) -> None:
         """`is_wanted`: whether a member of the group has a session here."""
         self._context = context
         self._is_wanted = is_wanted
         self._values = values
         self._persister = persister
+        self._dead_letters = dead_letters
         self._led: dict[SharePartitionId, LedShare] = {}
         self._alarm = Alarm(context.clock, self._tick)
 
@@ -131,6 +145,7 @@ class LedShares:
             record_locks=number("share.partition.max.record.locks"),
             lock_ms=number("share.record.lock.duration.ms"),
             may_renew=self._values.text(group_id, "share.renew.acknowledge.enable") == "true",
+            dead_letters=self._dead_letters.has_group(group_id),
         )
 
     def find(self, where: SharePartitionId) -> LedShare | None:
@@ -179,6 +194,7 @@ class LedShares:
         share.delivery.log_start_moved(share.hosted.log.log_start_offset)
         reset = state.start_offset == UNINITIALIZED
         self._context.events.emit(ShareStateRead(*share.named, state.state_epoch, share.delivery.start_offset, reset))
+        self._write_dead_letters(share)
         share.wake()
 
     def _cut(self, share: LedShare, state: ShareState, log_end: int) -> None:
@@ -210,10 +226,11 @@ class LedShares:
                 then(0)
             return
         share.queue.append(_Queued(change, then))
-        if not share.writing:
-            self._write(share)
+        self._write(share)
 
     def _write(self, share: LedShare) -> None:
+        if share.writing:
+            return
         queue, share.queue = share.queue, []
         delivery = share.delivery
         if not queue or delivery is None:
@@ -239,17 +256,36 @@ class LedShares:
                 if self._context.events.fine and not outcome.error:
                     self._tell_stored(share, each.change)
         error = client_error(outcome.error)
+        is_over = outcome.error in _FENCED or error in _PASSED_ON
+        if not is_over:  # at first: who hears of it may end the last session
+            self._write_dead_letters(share)
         for each in queue:
             if each.then is not None:
                 each.then(error)
-        if outcome.error in _FENCED or error in _PASSED_ON:
+        if is_over:
             self._refused(share, outcome.error)
             self._drop(share, error)
         self._write(share)
-        if not share.writing and not self._is_wanted(share.where.group_id):
-            self._drop(share, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._drop_if_unwanted(share)
         share.wake()
         self.arm(share)
+
+    # -- dead letters
+
+    def _write_dead_letters(self, share: LedShare) -> None:
+        """Those that are stored as such; when they are written, or cannot be, they are archived."""
+        if share.error or share.delivery is None:
+            return
+        for letter, change in share.delivery.dead_letters():
+            share.letters += 1
+            self._dead_letters.write(
+                share.where.group_id, share.hosted, letter, partial(self._dead_letter_written, share, change)
+            )
+
+    def _dead_letter_written(self, share: LedShare, change: Change) -> None:
+        share.letters -= 1
+        if not share.error:
+            self.store(share, change)
 
     # -- events
 
@@ -266,7 +302,7 @@ class LedShares:
 
     def _tell_expired(self, share: LedShare, change: Change) -> None:
         for each in change.batches:
-            event = ShareLockExpired(*share.named, each.first, each.last, each.state.is_terminal)
+            event = ShareLockExpired(*share.named, each.first, each.last, each.state is not RecordState.AVAILABLE)
             self._context.events.emit(event)
 
     def _refused(self, share: LedShare, error: int) -> None:
@@ -278,8 +314,11 @@ class LedShares:
     def forget_group(self, group_id: str) -> None:
         """No member has a session here. What is being written is not disturbed."""
         for share in [each for each in self if each.where.group_id == group_id]:
-            if not share.writing and not share.queue:
-                self._drop(share, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self._drop_if_unwanted(share)
+
+    def _drop_if_unwanted(self, share: LedShare) -> None:
+        if not share.is_busy and not self._is_wanted(share.where.group_id):
+            self._drop(share, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _drop(self, share: LedShare, error: int) -> None:
         if self._led.get(share.where) is share:

@@ -13,6 +13,7 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.controller.image.delta import ImageDelta
 
 if TYPE_CHECKING:
+    from tanist.broker.share.dead_letters import DeadLetters
     from tanist.broker.share.delivery import Deliveries
     from tanist.broker.share.end_offsets import EndOffsets
     from tanist.broker.share.persister import Persister
@@ -31,6 +32,7 @@ class Shares:
         self._end_offsets: EndOffsets | None = None
         self.delivering: Deliveries | None = None
         """The deliveries, if a member has asked for any."""
+        self._dead_letters: DeadLetters | None = None
 
     def coordinator(self) -> ShareStateCoordinator:
         """The coordinator. A new one finds all states of the partitions that are led here."""
@@ -61,9 +63,11 @@ class Shares:
     def deliveries(self) -> Deliveries:
         """What members have got of the partitions that are led here."""
         if self.delivering is None:
+            from tanist.broker.share.dead_letters import DeadLetters
             from tanist.broker.share.delivery import Deliveries
 
-            self.delivering = Deliveries(self._components, self.persister())
+            self._dead_letters = DeadLetters(self._components, self._internal_topics)
+            self.delivering = Deliveries(self._components, self.persister(), self._dead_letters)
         return self.delivering
 
     def role_changed(self, hosted: HostedPartition) -> None:
@@ -80,6 +84,6 @@ class Shares:
 
     def close(self) -> None:
         """The broker is going down."""
-        for part in (self.loaded, self._persister, self._end_offsets, self.delivering):
+        for part in (self.loaded, self._persister, self._end_offsets, self.delivering, self._dead_letters):
             if part is not None:
                 part.close()

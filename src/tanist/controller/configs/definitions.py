@@ -289,6 +289,17 @@ class PlainList:
 
 
 @dataclass(frozen=True, slots=True)
+class NotInternal:
+    """A topic's name that is not like those of internal topics."""
+
+    name: str
+
+    def __call__(self, value: Value) -> str | None:
+        internal = isinstance(value, str) and value.startswith("__")
+        return f"{self.name}: DLQ topic name must not start with '__'" if internal else None
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetReset:
     """Where a share group begins: `earliest`, `latest`, or `by_duration:` and an ISO 8601 duration."""
 

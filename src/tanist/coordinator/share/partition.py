@@ -2,8 +2,9 @@
 
 Owns the records between the share-partition start offset and the end of what was ever acquired. A record is available,
 acquired by one member until its lock expires, or done: acknowledged, or archived (rejected, delivered too often, or not
-there). Members acknowledge; what they say counts when it is stored, so a change is pending until the caller says that
-its batches are (`stored`), and is taken back if they are not. The start offset follows the records that are done.
+there). On its way to a dead letter topic it is archiving (KIP-1191). Members acknowledge; what they say counts when it
+is stored, so a change is pending until the caller says that its batches are (`stored`), and is taken back if they are
+not. The start offset follows the records that are done.
 
 It must never deliver a record to two members at once, nor one that is done; and not more often than the limit, but for
 deliveries that a crash has made forgotten. It reads no log and no clock, and stores nothing.
@@ -16,10 +17,20 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from tanist.coordinator.effects import NEVER_MS, Refused
+from tanist.coordinator.share.portions import (
+    Acknowledgement,
+    FetchedBatch,
+    Wanted,
+    add,
+    by_type,
+    end_of,
+    portion_of,
+    without,
+)
 from tanist.coordinator.share.runs import Acquired, RecordState, StateBatch
 from tanist.wire.errors import ErrorCode
 
-AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVING, ARCHIVED = RecordState
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 """Kinds of acknowledgement. A gap: the client has found no record there."""
@@ -30,8 +41,6 @@ _STATE_OF: Final[Mapping[int, RecordState]] = {
     REJECT: ARCHIVED,
 }
 _NOBODY: Final = ""
-_LEAST_THROTTLED: Final = 2
-"""Records that were delivered so often, or half as often as they may be, come in smaller portions."""
 
 
 class Limits(NamedTuple):
@@ -41,33 +50,23 @@ class Limits(NamedTuple):
     record_locks: int = 2000
     lock_ms: int = 30_000
     may_renew: bool = True
+    dead_letters: bool = False
+    """Records that nobody could process go to a topic (KIP-1191)."""
+
+    @property
+    def given_up(self) -> RecordState:
+        """The state of such records."""
+        return ARCHIVING if self.dead_letters else ARCHIVED
 
 
-class FetchedBatch(NamedTuple):
-    """A batch of records that was read."""
-
-    first: int
-    last: int
-    aborted: bool = False
-    """Of an aborted transaction, and the group reads what is committed."""
-
-
-class Wanted(NamedTuple):
-    """What a member asks for."""
-
-    member_id: str
-    max_records: int
-    batch_size: int
-    exact: bool = False
-    """Not a record more than `max_records`; else whole batches are better."""
-
-
-class Acknowledgement(NamedTuple):
-    """A member's word on consecutive records: one type for all of them, or one for each."""
+class DeadLetter(NamedTuple):
+    """Records that are to go to the dead letter topic."""
 
     first: int
     last: int
-    types: tuple[int, ...]
+    delivery_count: int
+    rejected: bool
+    """By a member; else they were delivered as often as they may be."""
 
 
 @dataclass(slots=True, eq=False)
@@ -82,6 +81,8 @@ class _Run:
     lock_until_ms: int = NEVER_MS
     pending: RecordState | None = None
     """The state that is being stored."""
+    rejected: bool = False
+    """A member has rejected it."""
 
     def __len__(self) -> int:
         return self.last - self.first + 1
@@ -176,7 +177,7 @@ class SharePartition:
         for batch in batches:
             if batch.aborted:
                 self._archive(batch.first, batch.last, ACQUIRED, wanted.member_id)
-                taken = [piece for each in taken for piece in _without(each, batch)]
+                taken = [piece for each in taken for piece in without(each, batch)]
         return taken
 
     def _take_again(
@@ -189,15 +190,15 @@ class SharePartition:
             first, last = max(run.first, batches[0].first), min(run.last, batches[-1].last)
             if first > last or left <= 0:
                 break
-            portion = _portion(last - first + 1, run.delivery_count, limits.delivery_count)
+            portion = portion_of(last - first + 1, run.delivery_count, limits.delivery_count)
             if portion is not None and taken:
                 return taken, left, True
             last = min(
-                last, _end_of(first, min(portion or left, left), batches, exact=wanted.exact or portion is not None)
+                last, end_of(first, min(portion or left, left), batches, exact=wanted.exact or portion is not None)
             )
             mine = self._split(run, first, last)
             self._lock(mine, wanted.member_id, limits, now_ms)
-            _add(taken, Acquired(first, last, mine.delivery_count))
+            add(taken, Acquired(first, last, mine.delivery_count))
             left -= len(mine)
             if portion is not None:
                 return taken, left, True
@@ -208,7 +209,7 @@ class SharePartition:
     ) -> list[Acquired]:
         """Records that nobody has had yet: of whole batches, unless the member wants no more than it says."""
         first = max(self.end_offset, batches[0].first) if not self._runs else self.end_offset
-        last = min(batches[-1].last, _end_of(first, count, batches, exact=wanted.exact))
+        last = min(batches[-1].last, end_of(first, count, batches, exact=wanted.exact))
         taken: list[Acquired] = []
         begin = first
         if not wanted.exact and last - first + 1 > wanted.batch_size:
@@ -227,7 +228,7 @@ class SharePartition:
         return taken
 
     def _lock(self, run: _Run, member_id: str, limits: Limits, now_ms: int) -> None:
-        run.state, run.member_id = ACQUIRED, member_id
+        run.state, run.member_id, run.rejected = ACQUIRED, member_id, False
         run.delivery_count += 1
         run.lock_until_ms = now_ms + limits.lock_ms
 
@@ -248,12 +249,13 @@ class SharePartition:
             done_to = each.last
         runs: list[_Run] = []
         for each in acknowledgements:
-            for first, last, kind in _by_type(each, self.start_offset):
+            for first, last, kind in by_type(each, self.start_offset):
                 for run in self._isolated(first, last):
                     if kind == RENEW:
                         run.lock_until_ms = now_ms + limits.lock_ms
                     else:
-                        self._pend(run, _STATE_OF[kind], limits)
+                        run.rejected = kind == REJECT
+                        self._pend(run, limits.given_up if run.rejected else _STATE_OF[kind], limits)
                         runs.append(run)
         return self._change(runs, is_late=any(each.first < self.start_offset for each in acknowledgements))
 
@@ -265,13 +267,31 @@ class SharePartition:
         return self._change(runs)
 
     def expire(self, limits: Limits, now_ms: int) -> Change:
-        """Locks have expired: others may have the records, at once. The batches tell how often they were delivered."""
+        """Locks have expired: others may have the records, at once. The batches tell how often they were delivered.
+
+        Those that are dead letters by that become so when it is stored.
+        """
         runs = [run for run in self._runs if run.lock_until_ms <= now_ms and self._is_held(run)]
         for run in runs:
-            self._let_go(run, limits.delivery_count)
-        change = Change((), [run.stored_as(run.state) for run in runs])
+            if limits.dead_letters and run.delivery_count >= limits.delivery_count:
+                run.pending = ARCHIVING
+            else:
+                self._let_go(run, limits)
+        change = Change(
+            [run for run in runs if run.pending is not None], [run.stored_as(run.pending or run.state) for run in runs]
+        )
         self._advance()
         return change
+
+    def dead_letters(self) -> list[tuple[DeadLetter, Change]]:
+        """What is to go to the dead letter topic from now on: each once. The change is to be stored when it is there,
+        or cannot be."""
+        runs = [run for run in self._runs if run.state is ARCHIVING and run.pending is None]
+        for run in runs:
+            run.pending = ARCHIVED
+        return [
+            (DeadLetter(run.first, run.last, run.delivery_count, run.rejected), self._change([run])) for run in runs
+        ]
 
     def stored(self, change: Change, limits: Limits, now_ms: int, *, failed: bool = False) -> None:
         """The batches of a change are stored, or (`failed`) may not be: then the members have their records still."""
@@ -279,10 +299,10 @@ class SharePartition:
             pending, run.pending = run.pending, None
             if pending is None:
                 raise ValueError("the change was settled before")
-            if not failed:
+            if not failed or run.state is ARCHIVING:  # what was done with dead letters is done
                 run.state, run.member_id, run.lock_until_ms = pending, _NOBODY, NEVER_MS
             elif run.lock_until_ms <= now_ms:
-                self._let_go(run, limits.delivery_count)
+                self._let_go(run, limits)
         self._advance()
 
     @staticmethod
@@ -308,15 +328,15 @@ class SharePartition:
 
     def _pend(self, run: _Run, state: RecordState, limits: Limits) -> None:
         if state is AVAILABLE and run.delivery_count >= limits.delivery_count:
-            state = ARCHIVED
+            state = limits.given_up
         run.pending = state
 
     def _change(self, runs: Sequence[_Run], *, is_late: bool = False) -> Change:
         batches = [run.stored_as(run.pending) for run in runs if run.pending is not None]
         return Change(runs, batches, is_late=is_late)
 
-    def _let_go(self, run: _Run, delivery_limit: int) -> None:
-        run.state = ARCHIVED if run.delivery_count >= delivery_limit else AVAILABLE
+    def _let_go(self, run: _Run, limits: Limits) -> None:
+        run.state = limits.given_up if run.delivery_count >= limits.delivery_count else AVAILABLE
         run.member_id, run.lock_until_ms = _NOBODY, NEVER_MS
 
     # -- the start offset
@@ -336,6 +356,8 @@ class SharePartition:
         """
         start = self.start_offset
         for run in self._runs:
+            if run.last < start:
+                continue  # it is being stored
             if run.first > start or run.pending is not None or not run.state.is_terminal:
                 break
             start = max(start, run.last + 1)
@@ -353,8 +375,8 @@ class SharePartition:
                 and run.pending is None
                 and not before.member_id
                 and before.last + 1 == run.first
-                and (before.state, before.delivery_count, run.member_id)
-                == (run.state, run.delivery_count, before.member_id)
+                and (before.state, before.delivery_count, run.member_id, before.rejected)
+                == (run.state, run.delivery_count, before.member_id, run.rejected)
             ):
                 before.last = run.last
             else:
@@ -381,61 +403,9 @@ class SharePartition:
             return run
         index = self._runs.index(run)
         pieces = [
-            _Run(begin, end, run.state, run.delivery_count, run.member_id, run.lock_until_ms)
+            _Run(begin, end, run.state, run.delivery_count, run.member_id, run.lock_until_ms, rejected=run.rejected)
             for begin, end in ((run.first, first - 1), (first, last), (last + 1, run.last))
             if begin <= end
         ]
         self._runs[index : index + 1] = pieces
         return next(piece for piece in pieces if piece.first == first)
-
-
-def _portion(size: int, delivery_count: int, limit: int) -> int | None:
-    """How many of records that were delivered so often may come at once; None: all.
-
-    One of them may be what makes its members fail. The last attempt is for each record alone.
-    """
-    throttled_from = max(_LEAST_THROTTLED, -(-limit // 2))
-    if delivery_count < throttled_from:
-        return None
-    if limit > 2 and delivery_count == limit - 1:
-        return 1
-    return max(1, size >> (delivery_count - throttled_from + 1))
-
-
-def _end_of(first: int, count: int, batches: Sequence[FetchedBatch], *, exact: bool) -> int:
-    """The last of so many records, or of the batch that it is in."""
-    last = first + count - 1
-    return last if exact else next((each.last for each in batches if each.first <= last <= each.last), last)
-
-
-def _by_type(each: Acknowledgement, start_offset: int) -> Iterable[tuple[int, int, int]]:
-    """The parts of an acknowledgement that have one type, from the start offset on."""
-    if len(each.types) == 1:
-        parts = [(each.first, each.last, each.types[0])]
-    else:
-        parts = []
-        for offset, kind in enumerate(each.types, start=each.first):
-            if parts and parts[-1][2] == kind:
-                parts[-1] = (parts[-1][0], offset, kind)
-            else:
-                parts.append((offset, offset, kind))
-    return [(max(first, start_offset), last, kind) for first, last, kind in parts if last >= start_offset]
-
-
-def _add(taken: list[Acquired], more: Acquired) -> None:
-    before = taken[-1] if taken else None
-    if before is not None and before.last + 1 == more.first and before.delivery_count == more.delivery_count:
-        taken[-1] = before._replace(last=more.last)
-    else:
-        taken.append(more)
-
-
-def _without(each: Acquired, batch: FetchedBatch) -> Iterable[Acquired]:
-    """What is left of acquired records without those of a batch."""
-    if each.last < batch.first or each.first > batch.last:
-        yield each
-        return
-    if each.first < batch.first:
-        yield each._replace(last=batch.first - 1)
-    if each.last > batch.last:
-        yield each._replace(first=batch.last + 1)

@@ -21,7 +21,14 @@ class RecordState(IntEnum):
     AVAILABLE = 0
     ACQUIRED = 1
     ACKNOWLEDGED = 2
+    ARCHIVING = 3
+    """It goes to a dead letter topic, and is archived then."""
     ARCHIVED = 4
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody gets the record any more."""
+        return self.is_terminal or self is RecordState.ARCHIVING
 
     @property
     def is_terminal(self) -> bool:

@@ -7,10 +7,11 @@ from tanist.events.coordination import (
     CoordinatorLoaded,
     CoordinatorRecordUnreadable,
     CoordinatorUnreadable,
+    DeadLettersNotWritten,
     HangingMarkerRefused,
     HangingTransactionEnded,
 )
-from tanist.events.text.line import Line, Lines
+from tanist.events.text.line import Line, Lines, and_more
 
 
 def _loaded(event: CoordinatorLoaded) -> Line:
@@ -51,6 +52,11 @@ def _marker_refused(event: HangingMarkerRefused) -> Line:
     )
 
 
+def _dead_letters_not_written(event: DeadLettersNotWritten) -> Line:
+    more = and_more(event.left_out)
+    return "WARN", f"dead letters of {event.group} from {event.partition} are not written: {event.reason}{more}"
+
+
 LINES: Lines = {
     CoordinatorLoaded: _loaded,
     CoordinatorGivenUp: _given_up,
@@ -58,4 +64,5 @@ LINES: Lines = {
     CoordinatorRecordUnreadable: _record_unreadable,
     HangingTransactionEnded: _hanging_ended,
     HangingMarkerRefused: _marker_refused,
+    DeadLettersNotWritten: _dead_letters_not_written,
 }

@@ -7,7 +7,6 @@ from tanist.events.metadata import (
     BrokerGone,
     ControllerActivated,
     ControllerResigned,
-    FeatureKept,
     FeatureLeftOut,
     FencingLearned,
     ForwardingRefused,
@@ -101,13 +100,6 @@ def _feature_left_out(event: FeatureLeftOut) -> Line:
     return "WARN", f"{event.path}: {event.feature} {event.level} is left out; tanist does not have it"
 
 
-def _feature_kept(event: FeatureKept) -> Line:
-    return (
-        "WARN",
-        f"{event.path}: {event.feature} {event.level} is kept for brokers that have it; those of tanist do not",
-    )
-
-
 def _quorum_state_missing(event: QuorumStateMissing) -> Line:
     return "WARN", f"{event.path} is gone: a vote that this node has given may be given again"
 
@@ -130,7 +122,6 @@ LINES: Lines = {
     ForwardingRefused: _forwarding_refused,
     InternalTopicNotCreated: _internal_topic_not_created,
     FeatureLeftOut: _feature_left_out,
-    FeatureKept: _feature_kept,
     QuorumStateMissing: _quorum_state_missing,
     MetadataLogMissing: _metadata_log_missing,
 }

@@ -10,11 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.broker.share import fetching
+from tanist.broker.share.dead_letters import DeadLetters
 from tanist.broker.share.fetching import ShareFetching
 from tanist.broker.share.partitions import LedShare, LedShares
 from tanist.coordinator.effects import NEVER_MS, Answer
 from tanist.coordinator.share import state_shard
 from tanist.coordinator.share.partition import Change, Limits, SharePartition
+from tanist.coordinator.share.records import UNINITIALIZED
 from tanist.coordinator.share.runs import RecordState
 from tanist.coordinator.share.state_shard import Outcome, ShareStateShard, StateAppend
 from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
@@ -108,7 +111,7 @@ def delivers_without_a_limit() -> tuple[Patch, ...]:
     def pend(share: SharePartition, run: Any, state: RecordState, limits: Limits) -> None:
         run.pending = state
 
-    def let_go(share: SharePartition, run: Any, delivery_limit: int) -> None:
+    def let_go(share: SharePartition, run: Any, limits: Limits) -> None:
         run.state, run.member_id, run.lock_until_ms = RecordState.AVAILABLE, "", NEVER_MS
 
     return Patch(SharePartition, "_pend", pend), Patch(SharePartition, "_let_go", let_go)
@@ -137,6 +140,65 @@ def _upper(fetching: ShareFetching, hosted: HostedPartition) -> int:
 counts_nothing = fixed(SharePartition, "_lock", _lock_without_a_count)
 locks_never_expire = fixed(LedShares, "arm", always(None))
 gives_what_is_not_committed = fixed(ShareFetching, "_upper", _upper)
+
+
+# -- transactions, the log's start, and operators
+
+
+def gives_what_is_aborted() -> tuple[Patch, ...]:
+    fetched = fetching.fetched
+
+    def unmarked(read: Any, aborted: Any) -> Any:
+        return fetched(read, {})
+
+    return (Patch(fetching, "fetched", unmarked),)
+
+
+def _up_to_the_high_watermark(fetching: ShareFetching, hosted: HostedPartition) -> int:
+    return hosted.replica.high_watermark
+
+
+def keeps_a_state_that_is_altered() -> tuple[Patch, ...]:
+    initialize = ShareStateShard.initialize
+
+    def kept(shard: ShareStateShard, where: Any, state_epoch: int, start_offset: int, *rest: Any) -> Sequence[Any]:
+        return initialize(shard, where, state_epoch, UNINITIALIZED if where in shard.states else start_offset, *rest)
+
+    return (Patch(ShareStateShard, "initialize", kept),)
+
+
+def keeps_a_state_that_is_deleted() -> tuple[Patch, ...]:
+    def kept(shard: ShareStateShard, where: Any, ticket: object) -> Sequence[Any]:
+        return [StateAppend((), ticket=ticket)]
+
+    return (Patch(ShareStateShard, "delete", kept),)
+
+
+def archives_without_a_letter() -> tuple[Patch, ...]:
+    def at_once(letters: DeadLetters, group_id: str, hosted: HostedPartition, letter: Any, then: Any) -> None:
+        then()
+
+    return (Patch(DeadLetters, "write", at_once),)
+
+
+def reads_no_letters_under_way() -> tuple[Patch, ...]:
+    def archived(each: Any) -> Any:
+        return each._replace(state=RecordState.ARCHIVED) if each.state is RecordState.ARCHIVING else each
+
+    return _reads(lambda state: replace(state, batches=tuple(map(archived, state.batches))))
+
+
+def letters_of_what_is_accepted() -> tuple[Patch, ...]:
+    pend = SharePartition._pend
+
+    def all_alike(share: SharePartition, run: Any, state: RecordState, limits: Limits) -> None:
+        pend(share, run, limits.given_up if state is RecordState.ACKNOWLEDGED else state, limits)
+
+    return (Patch(SharePartition, "_pend", all_alike),)
+
+
+gives_what_is_open = fixed(ShareFetching, "_upper", _up_to_the_high_watermark)
+stays_below_the_log = fixed(SharePartition, "log_start_moved", always(None))
 
 
 # -- the table
@@ -182,6 +244,59 @@ def _often_refusing(config: ChaosConfig) -> ChaosConfig:
     return replace(config, properties={**config.properties, "share.coordinator.state.topic.min.isr": "3"})
 
 
+def _transactional(config: ChaosConfig) -> ChaosConfig:
+    """Groups read committed records of applications that abort often."""
+    plans = tuple(replace(plan, read_committed=True, from_latest=False) for plan in config.shares.plans)
+    return config.with_settings(plans=plans, applications=2, abort_share=0.6)
+
+
+def _trimmed(config: ChaosConfig) -> ChaosConfig:
+    """Records go soon, by operators and by retention."""
+    short = (("segment.ms", "100"), ("retention.bytes", "300"))
+    return replace(
+        _soon(config),
+        topics=tuple(replace(topic, configs=(*topic.configs, *short)) for topic in config.topics),
+        trim_operations=("delete_records", "delete_all"),
+        trim_pause_ms=(50, 500),
+        may_lose=False,
+        properties={**config.properties, "log.retention.check.interval.ms": "50"},
+    )
+
+
+def _altered(config: ChaosConfig) -> ChaosConfig:
+    """An operator sets offsets all the time."""
+    return replace(config, share_operations=("alter_offsets",), share_pause_ms=(500, 1_500))
+
+
+def _forgotten(config: ChaosConfig) -> ChaosConfig:
+    """An operator deletes offsets all the time."""
+    return replace(config, share_operations=("delete_offsets",), share_pause_ms=(500, 1_500))
+
+
+def _with_letters(config: ChaosConfig) -> ChaosConfig:
+    """What members reject goes to a topic."""
+    plans = tuple(replace(plan, dead_letters=True, from_latest=False) for plan in config.shares.plans)
+    properties = {
+        **config.properties,
+        "errors.deadletterqueue.auto.create.topics.enable": "true",
+        "default.replication.factor": "3",
+    }
+    changed = replace(config, operations=(), may_lose=False, properties=properties)
+    return changed.with_settings(plans=plans, reject_share=0.2)
+
+
+def _succeeded_with_letters(config: ChaosConfig) -> ChaosConfig:
+    """And letters wait until all replicas are there: leaders go before that."""
+    changed = replace(
+        _with_letters(config),
+        kinds=("crash-leader",),
+        fault_pause_ms=(100, 800),
+        down_max=1,
+        min_insync_replicas=3,
+    )
+    return changed.with_settings(reject_share=0.5, work_ms=100, churn=())
+
+
 def _soon(config: ChaosConfig) -> ChaosConfig:
     """It need not wait long in the end."""
     return replace(config, settle_time_ms=25_000)
@@ -202,4 +317,16 @@ SHARE_MUTANTS: Mapping[str, Mutation] = {
     "share-for-ever": _drawn("locks do not expire", locks_never_expire, _soon, silent_share=0.3, churn=()),
     "share-refused": _drawn("what the log has refused stays decided", refused_decisions_stand, _often_refusing),
     "share-ahead": _drawn("records are given before they are committed", gives_what_is_not_committed),
+    "share-aborted": _drawn("records of aborted transactions are given", gives_what_is_aborted, _transactional),
+    "share-open": _drawn("records of open transactions are given", gives_what_is_open, _transactional),
+    "share-trimmed": _drawn("a leader does not follow the start of its log", stays_below_the_log, _trimmed),
+    "share-altered": _drawn("offsets that an operator sets are not stored", keeps_a_state_that_is_altered, _altered),
+    "share-no-letter": _drawn("dead letters are archived unwritten", archives_without_a_letter, _with_letters),
+    "share-letter-resumed": _drawn(
+        "a new leader writes no letters that were under way",
+        reads_no_letters_under_way,
+        _succeeded_with_letters,
+    ),
+    "share-letter-accepted": _drawn("accepted records are dead letters", letters_of_what_is_accepted, _with_letters),
+    "share-kept": _drawn("offsets that an operator deletes are kept", keeps_a_state_that_is_deleted, _forgotten),
 }

@@ -207,6 +207,12 @@ def _fewer_share_groups(config: ChaosConfig) -> Iterator[ChaosConfig]:
         )
     for kind in settings.churn:
         yield config.with_settings(churn=tuple(each for each in settings.churn if each != kind))
+    if settings.applications:
+        yield config.with_settings(applications=0)
+    if any(plan.read_committed for plan in settings.plans):
+        yield config.with_settings(plans=tuple(replace(plan, read_committed=False) for plan in settings.plans))
+    if any(plan.dead_letters for plan in settings.plans):
+        yield config.with_settings(plans=tuple(replace(plan, dead_letters=False) for plan in settings.plans))
     for name in ("renew_share", "late_share", "silent_share", "reject_share", "release_share", "explicit_share"):
         if getattr(settings, name):
             yield config.with_settings(**{name: 0.0})

@@ -15,7 +15,7 @@ from tanist.broker.authorizer_properties import CLASS_NAME, STANDARD_AUTHORIZER,
 from tanist.broker.config import ConfigError, NodeConfig
 from tanist.controller.configs.catalogue import BROKER_SETTINGS, TOPIC_SETTINGS
 from tanist.controller.configs.settings import base_name
-from tanist.controller.features import KEPT_FEATURES, SUPPORTED_FEATURES, TOLERATED_FEATURES
+from tanist.controller.features import SUPPORTED_FEATURES, TOLERATED_FEATURES
 from tanist.runtime.migration.api_names import api_name
 from tanist.runtime.migration.nodes import APACHE, TANIST, ClusterDescription, Node
 from tanist.runtime.migration.usage import Usage
@@ -103,17 +103,13 @@ def _features(usage: Usage) -> Iterator[Finding]:
     for feature in usage.features.features:
         if not feature.level:
             continue
-        kept = KEPT_FEATURES.get(feature.name)
-        ours = known.get(feature.name, (0, 0))
-        low, high = kept or ours
+        low, high = known.get(feature.name, (0, 0))
         if not low <= feature.level <= high:
             yield Finding(
                 REFUSED,
                 "features",
                 f"{feature.name} has level {feature.level}; tanist supports {f'{low} to {high}' if high else 'none'}",
             )
-        elif feature.level > ours[1]:
-            yield Finding(NOTE, "features", f"{feature.name} {feature.level} is kept; brokers of tanist do not have it")
 
 
 def _of_file(node: Node) -> Iterator[Finding]:

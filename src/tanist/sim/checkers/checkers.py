@@ -149,8 +149,8 @@ class Checkers(Watcher):
             del self._last_number[key]
         self._acknowledged_end.pop(oracle.key, None)
         for value in oracle.values.values():
-            send = self._history.by_value[value]
-            if send.ordered:
+            send = self._history.by_value.get(value)
+            if send is not None and send.ordered:
                 key = (send.topic, send.partition, send.producer)
                 self._last_number[key] = max(self._last_number.get(key, -1), send.number)
 

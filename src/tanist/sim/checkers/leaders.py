@@ -19,7 +19,7 @@ from tanist.sim.checkers.violation import Violation
 from tanist.sim.events import Place
 from tanist.sim.oracle import Batch, Oracle, PartitionOracle, ReplicaMirror, batch_bytes
 from tanist.sim.world.world import World
-from tanist.wire.batch import decode_batch, iterate_batches
+from tanist.wire.batch import BatchHeader, decode_batch, iterate_batches
 
 
 class LeaderChecks:
@@ -30,6 +30,8 @@ class LeaderChecks:
         self._oracle = oracle
         self.on_committed: Callable[[PartitionOracle, int, bytes], None] = _ignore
         """Called with the offset and the value of each record that is committed, in order."""
+        self.on_batch: Callable[[PartitionOracle, BatchHeader, memoryview], None] = _ignore
+        """Called with each batch that is committed, in order, markers too."""
 
     def check(
         self,
@@ -156,8 +158,10 @@ class LeaderChecks:
             return
         for view in batch_bytes(log, wanted[0].first, wanted[-1].end):
             for header, batch in iterate_batches(view):
-                if oracle.trimming is not None and given_up_in_epoch is None:
-                    oracle.trimming.committed(header, batch)
+                if given_up_in_epoch is None:
+                    self.on_batch(oracle, header, batch)
+                    if oracle.trimming is not None:
+                        oracle.trimming.committed(header, batch)
                 if header.is_control:
                     if oracle.compaction is not None and given_up_in_epoch is None:
                         oracle.compaction.ended(header, batch)
@@ -233,5 +237,5 @@ class LeaderChecks:
         raise Violation(property_id, self._world.now_us, *said)
 
 
-def _ignore(oracle: PartitionOracle, offset: int, value: bytes) -> None:
+def _ignore(*what: object) -> None:
     pass

@@ -54,7 +54,7 @@ from tanist.sim.events import Place
 from tanist.sim.oracle import batch_bytes
 from tanist.sim.workload.committed_reader import CommittedReader
 from tanist.sim.workload.membership import Assignments
-from tanist.sim.workload.transactional import Attempt
+from tanist.sim.workload.transactional import Attempt, TransactionWitness
 from tanist.sim.world.world import Host, Watcher, World
 from tanist.wire.batch import BatchHeader, decode_batch, iterate_batches
 from tanist.wire.errors import ErrorCode
@@ -100,7 +100,7 @@ class Scan:
     wrong_markers: list[str] = field(default_factory=list)
 
 
-class TransactionChecks(Watcher):
+class TransactionChecks(Watcher, TransactionWitness):
     """The `TransactionWitness` of a run's clients, and a `Watcher` of its world."""
 
     def __init__(self, world: World, replicas: ReplicaChecks, *, calm: bool = False) -> None:

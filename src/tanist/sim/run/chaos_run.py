@@ -39,6 +39,7 @@ from tanist.sim.workload.inquirer import Inquirer
 from tanist.sim.workload.operations import (
     ACCESS_OPERATIONS,
     QUOTA_OPERATIONS,
+    SHARE_OPERATIONS,
     TRIM_OPERATIONS,
     VOTER_OPERATIONS,
     Admin,
@@ -62,7 +63,7 @@ WORKLOADS: Mapping[str, type[Records] | type[Groups] | type[Transactions] | type
     STREAMS: Streams,
 }
 """The workload of a configuration, by its name."""
-GROUP_FEATURES: Mapping[str, tuple[str, ...]] = {SHARES: (SHARE_VERSION,), STREAMS: (STREAMS_VERSION,)}
+GROUP_FEATURES: Mapping[str, Mapping[str, int]] = {SHARES: {SHARE_VERSION: 2}, STREAMS: {STREAMS_VERSION: 1}}
 """The features of groups that clusters of a workload have; no others have them."""
 
 
@@ -167,7 +168,7 @@ class ChaosRun:
             ),
             trace=trace,
             voters=config.voters,
-            groups=GROUP_FEATURES.get(config.workload, ()),
+            groups=GROUP_FEATURES.get(config.workload, {}),
         )
         if config.secured:
             give_logins(self.world)
@@ -260,7 +261,7 @@ class ChaosRun:
         """From now on faults happen and operators work. Each operator gets the operations of its own kinds."""
         self.load_began_us = self.world.now_us
         self.nemesis.start()
-        others = {*VOTER_OPERATIONS, *TRIM_OPERATIONS, *ACCESS_OPERATIONS, *QUOTA_OPERATIONS}
+        others = {*VOTER_OPERATIONS, *TRIM_OPERATIONS, *SHARE_OPERATIONS, *ACCESS_OPERATIONS, *QUOTA_OPERATIONS}
         self.admin.start([each for each in self.operations if each.kind not in others])
         if self.secured is not None:
             self.secured.start(self.operations)

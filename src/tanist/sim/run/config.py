@@ -203,6 +203,9 @@ class ChaosConfig:
     """Each broker is asked all the time what there is."""
     secured: bool = False
     """Everybody authenticates, and subjects do what access control entries allow (`sim.secured`)."""
+    share_operations: tuple[str, ...] = ()
+    """Of an operator who changes the offsets of share groups."""
+    share_pause_ms: tuple[int, int] = (1_000, 5_000)
     access_operations: tuple[str, ...] = ()
     """Of an operator who changes entries, users and tokens, of a secured run."""
     access_pause_ms: tuple[int, int] = (500, 4_000)
@@ -239,6 +242,7 @@ class ChaosConfig:
             *self.throttle_operations,
             *self.move_operations,
             *self.trim_operations,
+            *self.share_operations,
             *self.access_operations,
             *self.quota_operations,
         )
@@ -275,6 +279,7 @@ class ChaosConfig:
             self,
             kinds=(),
             operations=(),
+            share_operations=(),
             access_operations=(),
             quota_operations=(),
             may_lose=False,

@@ -29,6 +29,7 @@ from tanist.sim.workload.operations import (
     OPERATIONS,
     QUOTA_OPERATIONS,
     RARE_OPERATIONS,
+    SHARE_OPERATIONS,
     THROTTLE_OPERATIONS,
     TRIM_OPERATIONS,
     VOTER_OPERATIONS,
@@ -44,6 +45,7 @@ OPERATORS = {
     **THROTTLE_OPERATIONS,
     **MOVE_OPERATIONS,
     **TRIM_OPERATIONS,
+    **SHARE_OPERATIONS,
     **ACCESS_OPERATIONS,
     **QUOTA_OPERATIONS,
 }
@@ -85,6 +87,7 @@ class Restriction:
             move_operations=tuple(kind for kind in config.move_operations if kind not in self.without),
             voter_operations=tuple(kind for kind in config.voter_operations if kind not in self.without),
             trim_operations=tuple(kind for kind in config.trim_operations if kind not in self.without),
+            share_operations=tuple(kind for kind in config.share_operations if kind not in self.without),
             access_operations=tuple(kind for kind in config.access_operations if kind not in self.without),
             quota_operations=tuple(kind for kind in config.quota_operations if kind not in self.without),
         )
@@ -114,9 +117,7 @@ def config_of(
             raise ValueError("the topics of groups hold no records, so there is nothing to trim")
         config = group_profiles.drawn(seed)
     elif workload == SHARES:
-        if trims:
-            raise ValueError("the workload of share groups does not know of records that are deleted")
-        config = share_profiles.drawn(seed)
+        config = share_profiles.drawn(seed, trims=trims)
     elif workload == STREAMS:
         if trims:
             raise ValueError("the topics of Streams groups hold no records, so there is nothing to trim")
@@ -156,6 +157,7 @@ def operations_of(seed: int, config: ChaosConfig) -> list[Operation]:
         ("throttle operations", config.throttle_operations, config.throttle_pause_ms),
         ("move operations", config.move_operations, config.move_pause_ms),
         ("trim operations", config.trim_operations, config.trim_pause_ms),
+        ("share operations", config.share_operations, config.share_pause_ms),
         ("access operations", config.access_operations, config.access_pause_ms),
         ("quota operations", config.quota_operations, config.quota_pause_ms),
     ):

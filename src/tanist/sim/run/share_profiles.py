@@ -6,17 +6,70 @@ import random
 from dataclasses import replace
 
 from tanist.sim.run import coordinator_profiles
-from tanist.sim.run.additions import clocks_off, has_inquirers
+from tanist.sim.run.additions import clocks_off, has_inquirers, has_trimming, trimming
 from tanist.sim.run.config import CHURN, SHARES, ChaosConfig
-from tanist.sim.workload.operations import Topic
+from tanist.sim.workload.operations import SHARE_OPERATIONS, Topic
 from tanist.sim.workload.share_settings import SharePlan, ShareSettings
 from tanist.sim.world.clock import stream
 
+_TRANSACTIONS_SHARE = 0.3
+_OPERATIONS_SHARE = 0.3
+_DEAD_LETTERS_SHARE = 0.4
 
-def drawn(seed: int) -> ChaosConfig:
-    """What a seed draws for share groups."""
+
+def drawn(seed: int, *, trims: bool = False) -> ChaosConfig:
+    """What a seed draws for share groups. `trims`: with retention and DeleteRecords, whether it draws them or not; not
+    in runs with losses."""
     config = _without_losses(seed)
+    for addition in (_with_transactions, _with_changed_offsets, _with_dead_letters):
+        config = addition(seed, config)
+    if trims or has_trimming(seed):
+        return replace(config, **trimming(seed, config))
     return _losing(seed, config) if coordinator_profiles.has_losses(stream(seed, "shares/losses")) else config
+
+
+def _with_transactions(seed: int, config: ChaosConfig) -> ChaosConfig:
+    """The same, for a share of the seeds with transactions on the topics, and groups that read what is committed."""
+    rng = stream(seed, "shares/transactions")
+    if rng.random() >= _TRANSACTIONS_SHARE:
+        return config
+    plans = tuple(replace(plan, read_committed=rng.random() < 0.7) for plan in config.shares.plans)
+    return replace(
+        config.with_settings(plans=plans, applications=rng.randint(1, 2), abort_share=rng.choice((0.2, 0.6))),
+        properties={
+            **config.properties,
+            "transaction.state.log.num.partitions": str(rng.randint(1, 2)),
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
+        },
+    )
+
+
+def _with_changed_offsets(seed: int, config: ChaosConfig) -> ChaosConfig:
+    """The same, for a share of the seeds with an operator who changes the offsets of groups."""
+    rng = stream(seed, "shares/changed offsets")
+    if rng.random() >= _OPERATIONS_SHARE:
+        return config
+    return replace(
+        config,
+        share_operations=tuple(rng.sample(sorted(SHARE_OPERATIONS), rng.randint(1, len(SHARE_OPERATIONS)))),
+        share_pause_ms=(500, rng.choice((3_000, 6_000))),
+    )
+
+
+def _with_dead_letters(seed: int, config: ChaosConfig) -> ChaosConfig:
+    """The same, for a share of the seeds with topics for what nobody could process."""
+    rng = stream(seed, "shares/dead letters")
+    if rng.random() >= _DEAD_LETTERS_SHARE:
+        return config
+    return replace(
+        config.with_settings(plans=tuple(replace(plan, dead_letters=True) for plan in config.shares.plans)),
+        properties={
+            **config.properties,
+            "errors.deadletterqueue.auto.create.topics.enable": "true",
+            "default.replication.factor": "3",
+            "num.partitions": str(rng.randint(1, 2)),
+        },
+    )
 
 
 def _without_losses(seed: int) -> ChaosConfig:

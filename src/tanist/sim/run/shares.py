@@ -11,22 +11,30 @@ the faults:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from tanist.client.admin import GROUP_RESOURCE, alter_configs_request
 from tanist.sim.checkers.coordinators import CoordinatorChecks
 from tanist.sim.checkers.liveness import LIVENESS_STREAM, LivenessPhase
 from tanist.sim.checkers.shares import ShareChecks
+from tanist.sim.oracle import PartitionOracle
 from tanist.sim.run.clients import Clients, but_for_internal_topics
 from tanist.sim.run.workload import Run
 from tanist.sim.situations import SituationCounter
 from tanist.sim.situations_of_shares import OF_SHARES
+from tanist.sim.workload.operations import SHARE_OPERATIONS
 from tanist.sim.workload.producer import Producer
 from tanist.sim.workload.share_members import Share, SimShareMember
+from tanist.sim.workload.share_operator import Crew, ShareOperator
+from tanist.sim.workload.share_settings import DEAD_LETTERS
+from tanist.sim.workload.transactional import TransactionalClient, TransactionWitness
 from tanist.sim.world.clock import stream
 
 _CONFIGS_TIMEOUT_MS = 3_000
+_APPLICATION = "application"
+_TRANSACTION_TIMEOUT_MS = 3_000
+_TRANSACTION_PAUSE_MS = 100
 
 SHARES_EXPECTED: dict[str, str] = {
     "elections": "a broker was elected, and with it a leader of share partitions, or a coordinator",
@@ -37,13 +45,21 @@ SHARES_EXPECTED: dict[str, str] = {
     "shares: members leave": "in good order",
     "shares: members pause": "for longer than a lock, and go on believing that they have the records",
     "shares: given by a leader that was succeeded": "and does not know it: no message ends a leadership",
+    "shares: given when offsets were changed": "by a leader that has not read since",
+    "shares: offsets changed": "by an operator, of an empty group",
+    "shares: offsets not changed": "the group has members, or nothing there",
+    "shares: aborted records received": "by a group that reads what is not committed",
+    "shares: aborted records passed over": "of a group that reads what is committed",
+    "shares: records gone before they were given": "by DeleteRecords or retention: the group goes on behind them",
+    "shares: dead letters written": "records that were rejected, or given as often as they may be",
+    "shares: markers received": "of transactions: the member says that there is no record",
     "coordinators: compared with the replay of their log": "all that they had decided was committed",
     **{name: each.meaning for name, each in OF_SHARES.items()},
 }
 """Counters that must not be zero over a large range of seeds, and their meanings."""
 
 
-class Shares:
+class Shares(Crew):
     """Of one seed. A `Workload`."""
 
     expected: ClassVar[Mapping[str, str]] = SHARES_EXPECTED
@@ -57,7 +73,8 @@ class Shares:
         CoordinatorChecks(self.world).on_share_states = self.checks.state_is_whole
         self.world.watchers.append(SituationCounter(self.world.counts, OF_SHARES))
         # The checkers know the producers of each topic.
-        replicas.leaders.on_committed = but_for_internal_topics(replicas.leaders.on_committed)
+        of_producers = _but_for_applications(replicas.leaders.on_committed)
+        replicas.leaders.on_committed = but_for_internal_topics(of_producers)
         replicas.elections.on_given_up = but_for_internal_topics(replicas.elections.on_given_up)
         self._clients = Clients(self.world, "shares", settings)
         self.members = [
@@ -78,6 +95,41 @@ class Shares:
             for topic in run.config.topics
             for n in range(run.config.producers)
         ]
+        self.applications = [
+            TransactionalClient(
+                self.world,
+                f"{topic.name}/{_APPLICATION}{n}",
+                TransactionWitness(),
+                f"{_APPLICATION}-{topic.name}-{n}",
+                topic.name,
+                topic.partitions,
+                bumps=n % 2 == 0,
+                timeout_ms=_TRANSACTION_TIMEOUT_MS,
+                pause_ms=_TRANSACTION_PAUSE_MS,
+                abort_share=settings.abort_share,
+                small_batches=n % 2 == 1,
+            )
+            for topic in run.config.topics
+            for n in range(settings.applications)
+        ]
+        self.operator = ShareOperator(self.world, run.history, replicas.oracle, settings.plans, self.checks, self)
+        self._resting: set[SimShareMember] = set()
+        """Whose group must be empty."""
+
+    # -- Crew
+
+    def rest(self, group: str) -> None:
+        for member in self._members_of(group):
+            self._resting.add(member)
+            self._clients.act(member, member.leave)
+
+    def wake(self, group: str) -> None:
+        for member in self._members_of(group):
+            self._resting.discard(member)
+            self._clients.act(member, member.start)
+
+    def _members_of(self, group: str) -> list[SimShareMember]:
+        return [member for member in self.members if member.group == group]
 
     # -- the run
 
@@ -86,18 +138,26 @@ class Shares:
         self._configure(liveness)
         for producer in self.producers:
             producer.start()
+        for application in self.applications:
+            application.start()
         for member in self.members:
             self._clients.act(member, member.start)
         run.begin_faults()
+        self.operator.start([each for each in run.operations if each.kind in SHARE_OPERATIONS])
         for member in self.members:
-            self._clients.churn(member, stream(run.seed, f"{member.name}/churn"))
+            self._clients.churn(member, stream(run.seed, f"{member.name}/churn"), self._resting)
         world.run_for(run.config.fault_time_ms)
         self._clients.churning = False
+        self.operator.stop()
+        for application in self.applications:
+            application.stop()
         for member in self.members:
             self._clients.resume(member)
             member.settle()
-            self._clients.act(member, member.start)
+            if member not in self._resting:
+                self._clients.act(member, member.start)
         liveness.run(stream(run.seed, LIVENESS_STREAM), producers=self.producers)
+        liveness.must(lambda: self.operator.idle, "L3", lambda: "the operator of share groups is not answered")
         shares = list(self._shares())
         liveness.must(
             lambda: not any(self.checks.unsettled(shares)),
@@ -118,10 +178,10 @@ class Shares:
 
     def _configure(self, liveness: LivenessPhase) -> None:
         """Groups begin where they are to begin."""
-        left = [plan for plan in self._settings.plans if not plan.from_latest]
+        left = [plan for plan in self._settings.plans if plan.configs]
 
         def ask() -> None:
-            request = alter_configs_request(GROUP_RESOURCE, left[0].group, {"share.auto.offset.reset": "earliest"})
+            request = alter_configs_request(GROUP_RESOURCE, left[0].group, left[0].configs)
             self._run.admin.any_broker().call(request, 1, _CONFIGS_TIMEOUT_MS, handle_response)
 
         def handle_response(response: Any | None) -> None:
@@ -133,3 +193,13 @@ class Shares:
         if left:
             self._run.admin.run(ask)
         liveness.must(lambda: not left, "L2", lambda: "the groups cannot be configured")
+
+
+def _but_for_applications(callback: Callable[[PartitionOracle, int, bytes], None]) -> Callable[..., None]:
+    """The same callback, for records of producers: not of applications, and no dead letters."""
+
+    def tell(oracle: PartitionOracle, offset: int, value: bytes) -> None:
+        if not value.startswith(_APPLICATION.encode()) and not oracle.name.startswith(DEAD_LETTERS):
+            callback(oracle, offset, value)
+
+    return tell

@@ -14,7 +14,7 @@ from tanist.sim.checkers.liveness import LivenessPhase
 from tanist.sim.faults.nemesis import Nemesis
 from tanist.sim.run.config import ChaosConfig
 from tanist.sim.workload.history import History
-from tanist.sim.workload.operations import Admin
+from tanist.sim.workload.operations import Admin, Operation
 from tanist.sim.world.world import World
 
 
@@ -28,6 +28,7 @@ class Run(Protocol):
     checkers: Checkers
     nemesis: Nemesis
     admin: Admin
+    operations: list[Operation]
 
     def begin_faults(self) -> None:
         """From now on faults happen and operators work."""

@@ -88,6 +88,14 @@ TRIM_OPERATIONS: dict[str, str] = {
 }
 """Kinds that only runs with trimming draw (`trimmer.py`)."""
 
+SHARE_OPERATIONS: dict[str, str] = {
+    "alter_offsets": "an empty share group goes on from another offset of a partition",
+    "alter_offsets_twice": "and, before it has members again, from yet another one",
+    "delete_offsets": "an empty share group forgets a topic, and begins anew",
+    "alter_offsets_in_use": "another offset for a share group that may have members, which is refused",
+}
+"""Kinds that only runs with share groups draw (`share_operator.py`)."""
+
 ACCESS_OPERATIONS: dict[str, str] = {
     "allow": "an entry that allows a subject something is made",
     "deny": "an entry that denies a subject something is made",

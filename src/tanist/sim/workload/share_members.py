@@ -7,14 +7,14 @@ it takes, and what the witness hears. Some portions are spoken of too late, or n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from tanist.client.membership import Assigned, Effect, Failed, LearnTopics, Lost, MemberSettings, Pause
 from tanist.client.requests import Ask
 from tanist.client.share_member import ShareGroupMember
-from tanist.client.share_session import ACCEPT, REJECT, RELEASE, RENEW, FetchLimits, Place, ShareSession, Words
+from tanist.client.share_session import ACCEPT, GAP, REJECT, RELEASE, RENEW, FetchLimits, Place, ShareSession, Words
 from tanist.client.topic_partition import TopicPartition
 from tanist.sim.workload.cluster_client import BACKOFF_MS, REQUEST_TIMEOUT_MS, ClusterClient
 from tanist.sim.workload.group_client import ClientContext
@@ -274,7 +274,8 @@ class SimShareMember(ClusterClient):
     def _receive(self, link: _Link, share: Share, part: Any) -> None:
         values = {
             record.offset: record.value or b""
-            for _, batch in iterate_batches(memoryview(part.records or b""))
+            for header, batch in iterate_batches(memoryview(part.records or b""))
+            if not header.is_control
             for record in decode_batch(batch)
         }
         for each in part.acquired_records:
@@ -282,10 +283,11 @@ class SimShareMember(ClusterClient):
             self.context.witness.acquired(
                 self.member_id, share, each.first_offset, each.last_offset, each.delivery_count, values
             )
-            self._work(link, (share.topic, share.partition), range(each.first_offset, each.last_offset + 1))
+            offsets = range(each.first_offset, each.last_offset + 1)
+            self._work(link, (share.topic, share.partition), offsets, values.keys())
 
-    def _work(self, link: _Link, where: TopicPartition, offsets: range) -> None:
-        """Say something of the records, after a while."""
+    def _work(self, link: _Link, where: TopicPartition, offsets: range, there: Collection[int]) -> None:
+        """Say something of the records, after a while. `there`: where records are; elsewhere is a gap."""
         rng, settings = self.context.rng, self._settings
         fate, work_ms = rng.random(), rng.randint(0, settings.work_ms)
         if not self._is_settling:
@@ -296,13 +298,14 @@ class SimShareMember(ClusterClient):
             elif fate > 1 - settings.renew_share:
                 work_ms += settings.lock_ms
                 self.later(settings.lock_ms // 2, lambda: self._renew(link, where, offsets))
-        self.later(work_ms, lambda: self._done(link, where, offsets))
+        self.later(work_ms, lambda: self._done(link, where, offsets, there))
 
     def _renew(self, link: _Link, where: TopicPartition, offsets: range) -> None:
         link.renewals.setdefault(where, {}).update(dict.fromkeys(offsets, RENEW))
 
-    def _done(self, link: _Link, where: TopicPartition, offsets: range) -> None:
-        link.words.setdefault(where, {}).update((offset, self._kind()) for offset in offsets)
+    def _done(self, link: _Link, where: TopicPartition, offsets: range, there: Collection[int]) -> None:
+        said = {offset: self._kind() if offset in there else GAP for offset in offsets}
+        link.words.setdefault(where, {}).update(said)
 
     def _kind(self) -> int:
         drawn = self.context.rng.random()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+DEAD_LETTERS = "dlq."
+"""How the names of dead letter topics begin, by default."""
+
 
 @dataclass(frozen=True, slots=True)
 class SharePlan:
@@ -14,6 +17,23 @@ class SharePlan:
     topics: tuple[str, ...]
     from_latest: bool = False
     """It begins at the ends of the logs (`share.auto.offset.reset`), and not at their beginnings."""
+    read_committed: bool = False
+    """It gets no records of transactions that are open or aborted (`share.isolation.level`)."""
+
+    dead_letters: bool = False
+    """Records that nobody could process go to a topic."""
+
+    @property
+    def configs(self) -> dict[str, str]:
+        """Of the group, where they are not the defaults."""
+        configs = {}
+        if not self.from_latest:
+            configs["share.auto.offset.reset"] = "earliest"
+        if self.read_committed:
+            configs["share.isolation.level"] = "read_committed"
+        if self.dead_letters:
+            configs["errors.deadletterqueue.topic.name"] = f"{DEAD_LETTERS}{self.group}"
+        return configs
 
 
 @dataclass(frozen=True)
@@ -24,6 +44,10 @@ class ShareSettings:
     lock_ms: int = 1_000
     """How long a member may keep records without a word on them."""
     delivery_limit: int = 5
+    applications: int = 0
+    """Transactional clients that write to each topic, beside the producers."""
+    abort_share: float = 0.3
+    """Of their transactions."""
     work_ms: int = 80
     """How long a member needs for what it has got, at most, unless it is late."""
     records_max: int = 10

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from tanist.client.errors import Meaning, error_in
 from tanist.client.offsets import offsets_in
@@ -36,8 +36,8 @@ _TRIES_MAX: Final = 60
 """Of one step: about six seconds, then the application starts again."""
 
 
-class TransactionWitness(Protocol):
-    """Gets the answers to clients of transactions."""
+class TransactionWitness:
+    """Gets the answers to clients of transactions. This one looks at nothing."""
 
     def reads(self, source: str, group: str, partition: int, *, bumps: bool) -> None:
         """An application will number what it makes of a partition of its input."""

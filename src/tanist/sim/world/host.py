@@ -51,9 +51,8 @@ from tanist.wire.ids import ZERO_UUID
 CONTROLLER_PORT = 9093
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZX"
 PRIVATE_REQUESTS = "tanist.private.requests.enable"
-_FEATURES = default_features(DEFAULT_METADATA_VERSION)
-_OF_GROUPS = (SHARE_VERSION, STREAMS_VERSION)
-"""Clusters begin without these features, but for those whose workload needs one."""
+_FEATURES = {**default_features(DEFAULT_METADATA_VERSION), SHARE_VERSION: 0, STREAMS_VERSION: 0}
+"""How clusters begin, but for those whose workload needs a feature of groups."""
 
 
 class HostEnvironment(Protocol):
@@ -65,7 +64,7 @@ class HostEnvironment(Protocol):
     watchers: list[Watcher]
     owners: dict[Process, Host]
     fine: bool
-    group_features: frozenset[str]
+    group_features: Mapping[str, int]
 
     def observed(self, host: Host, event: NodeEvent) -> None:
         """A node has emitted an event."""
@@ -226,9 +225,7 @@ class Host:
                 self._gave_up,
                 self._crashed_by,
                 self._met,
-                bootstrap=Bootstrap(
-                    features={**_FEATURES, **{each: 0 for each in _OF_GROUPS if each not in world.group_features}}
-                ),
+                bootstrap=Bootstrap(features={**_FEATURES, **world.group_features}),
             )
             self.node.start()
 

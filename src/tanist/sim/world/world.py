@@ -69,16 +69,16 @@ class World:
         conditions: NetworkConditions | None = None,
         trace: Trace | None = None,
         voters: Collection[int] = (),
-        groups: Collection[str] = (),
+        groups: Mapping[str, int] | None = None,
     ) -> None:
         """Nodes 1 to `nodes` are broker and controller, or `roles` says what each node is.
 
         `config`: properties of all nodes; `own_config`: those of one node.
         `voters`: the first ones of a dynamic quorum. Without any all controllers vote, for good.
-        `groups`: features that the cluster begins with, of `share.version` and `streams.version`.
+        `groups`: the levels that the cluster begins with of `share.version` and `streams.version`, if not 0.
         """
         self.seed = seed
-        self.group_features = frozenset(groups)
+        self.group_features: Mapping[str, int] = groups or {}
         self.counts: Counter[str] = Counter()
         """Counters of exercised situations (`coverage.py`)."""
         self.scheduler = Scheduler()

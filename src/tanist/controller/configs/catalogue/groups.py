@@ -22,10 +22,10 @@ consumer.session.timeout.ms int 45000 medium >=1 from:group.consumer.session.tim
     ),
     **read(
         """
-errors.deadletterqueue.copy.record.enable boolean false medium no-effect
-    Whether a dead letter has a copy of the record; there are no dead letters.
-errors.deadletterqueue.topic.name string "" medium no-effect
-    Where dead letters of the group go; there are none.
+errors.deadletterqueue.copy.record.enable boolean false medium
+    Whether a dead letter of the share group has the record's key and value, beside the headers about it.
+errors.deadletterqueue.topic.name string "" medium not-internal
+    Topic for records of the share group that were rejected or delivered too often; empty: they are archived without.
 share.assignment.interval.ms int 1000 medium >=0 no-effect from:group.share.assignment.interval.ms
     Least time between two assignments of a share group.
 share.assignor.offload.enable boolean true medium no-effect internal from:group.share.assignor.offload.enable
@@ -91,6 +91,10 @@ metrics list "" medium list
 
 SHARE_SETTINGS = read(
     """
+errors.deadletterqueue.auto.create.topics.enable boolean false cluster-wide medium
+    Whether a dead letter topic of share groups is made when there is a letter and it does not exist.
+errors.deadletterqueue.topic.name.prefix string dlq. cluster-wide medium
+    How the names of dead letter topics begin.
 group.share.delivery.count.limit int 5 read-only medium 2..10
     How often a record is delivered to a share group at most.
 group.share.heartbeat.interval.ms int 5000 read-only medium >=1

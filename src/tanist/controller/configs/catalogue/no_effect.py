@@ -121,9 +121,7 @@ org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever read-only mediu
 sasl.oauthbearer.scope string - read-only medium
 sasl.oauthbearer.token.endpoint.url string - read-only medium
 """,
-    "there are no dead letters of share groups": """
-errors.deadletterqueue.auto.create.topics.enable boolean false cluster-wide medium
-errors.deadletterqueue.topic.name.prefix string dlq. cluster-wide medium
+    "dead letters of share groups are written in one way": """
 group.share.dlq.manager.class.name string \
 org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager read-only medium internal
 """,

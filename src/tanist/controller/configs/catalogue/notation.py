@@ -27,6 +27,7 @@ from ..definitions import (
     EachOf,
     Importance,
     NonEmpty,
+    NotInternal,
     OffsetReset,
     OneOf,
     OneOfAnyCase,
@@ -45,6 +46,7 @@ _BETWEEN_OR = re.compile(r"(-?\d+)\.\.(-?\d+)\|(-?\d+)")
 _NAMED: dict[str, Callable[[str], Check]] = {
     "list": PlainList,
     "non-empty": lambda name: NonEmpty(),
+    "not-internal": NotInternal,
     "offset-reset": OffsetReset,
     "throttled-replicas": ThrottledReplicas,
 }

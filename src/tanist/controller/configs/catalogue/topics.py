@@ -21,8 +21,8 @@ compression.zstd.level int 3 medium -131072..22 no-effect from:compression.zstd.
     Compression level when compression.type is zstd.
 delete.retention.ms long 86400000 medium >=0 from:log.cleaner.delete.retention.ms
     How long a compacted topic keeps delete markers.
-errors.deadletterqueue.group.enable boolean false medium no-effect
-    Let share groups write here what nobody could process; there are no dead letters.
+errors.deadletterqueue.group.enable boolean false medium
+    Let share groups write here what nobody could process.
 file.delete.delay.ms long 60000 medium >=0 no-effect from:log.segment.delete.delay.ms
     How long a dropped segment's files stay on disk before they are removed.
 flush.messages long 9223372036854775807 medium >=1 from:log.flush.interval.messages
