@@ -1,7 +1,7 @@
 """What the voters of a simulated metadata quorum do: what they handle, answer and send, and each change of role.
 
-Owns how it is seen: functions of the quorum are watched while a block runs, as the events of a node do not tell of votes,
-fetches and answers. It judges and translates nothing. Static voters only; observers are left out.
+Owns how it is seen: functions of the quorum are watched while a block runs, as the events of a node do not tell of
+votes and fetches. It judges and translates nothing. Static voters only; observers are left out.
 """
 
 from __future__ import annotations

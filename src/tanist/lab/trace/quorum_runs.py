@@ -26,8 +26,9 @@ def config(seed: int) -> ChaosConfig:
     """What a seed draws."""
     rng = stream(seed, "quorum trace")
     kinds = {"crash-controller", *rng.sample(_KINDS, rng.randint(3, len(_KINDS)))}
+    voters = range(11, 11 + rng.choice((3, 3, 3, 5)))
     return ChaosConfig(
-        roles={1: "broker", **dict.fromkeys((11, 12, 13), "controller")},
+        roles={1: "broker", **dict.fromkeys(voters, "controller")},
         topics=(Topic(TOPIC, 1, 1),),
         min_insync_replicas=1,
         producers=1,

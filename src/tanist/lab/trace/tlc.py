@@ -43,11 +43,11 @@ class Model:
 KIP_966: Final = Model(
     "kafka_data_replication/kraft/kip-966",
     {
-    "kafka_replication_kip_966.tla": "4c43204d7917417e7e69582fbce7e4124cf5935e7f00af91681d6bd975ff251e",
-    "kip_966_functions.tla": "c3860d643a4bafada5c4f5d46c36eab22e52c0f1e7199dc0dd895dd38063a2d8",
-    "kip_966_properties.tla": "0dd8f808ae39e306aedcbb6385ae1eb26ae52131a3643d5e4eecf0c672f3e1c2",
-    "kip_966_types.tla": "e52bc13ed86fd0b97763eb4bca6b9cd6355bcf3c0ab92e262144e8375d630ccb",
-    "network.tla": "ed4ed7f547d26f724041b039eb52b902fe07d2c7875ccf566fdefa7bf89bf13d",
+        "kafka_replication_kip_966.tla": "4c43204d7917417e7e69582fbce7e4124cf5935e7f00af91681d6bd975ff251e",
+        "kip_966_functions.tla": "c3860d643a4bafada5c4f5d46c36eab22e52c0f1e7199dc0dd895dd38063a2d8",
+        "kip_966_properties.tla": "0dd8f808ae39e306aedcbb6385ae1eb26ae52131a3643d5e4eecf0c672f3e1c2",
+        "kip_966_types.tla": "e52bc13ed86fd0b97763eb4bca6b9cd6355bcf3c0ab92e262144e8375d630ccb",
+        "network.tla": "ed4ed7f547d26f724041b039eb52b902fe07d2c7875ccf566fdefa7bf89bf13d",
     },
 )
 KIP_996: Final = Model(
