@@ -1,6 +1,8 @@
-"""Runs before the public TLA+ model of KIP-966, with TLC: it accepts them, and refuses those with a broken rule.
+"""Runs before the public TLA+ models of KIP-966 and KIP-996, with TLC: it accepts them, and refuses those with a broken
+rule.
 
-Needs Java. TLC and the model are fetched once, or named by TANIST_TLC and TANIST_TLA_MODEL (`tanist lab trace`).
+Needs Java. TLC and the models are fetched once, or named by TANIST_TLC, TANIST_TLA_MODEL and TANIST_TLA_QUORUM_MODEL
+(`tanist lab trace`).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from tanist.cli.app import app
-from tanist.lab.trace import runs, searching, tlc
+from tanist.lab.trace import quorum_runs, runs, searching, tlc
 from tanist.lab.trace.live import of_processes_killed
 from tanist.lab.trace.tlc import Tools
 
@@ -47,6 +49,15 @@ REFUSED = {
 """Rule -> the first step that the model does not take when it is broken."""
 REFUSED_WITH_LOSSES = {"A2": "RegisterFenced", "A27": "RegisterFenced", "A38": "Recover", "A42": "Recover"}
 """The same in the run of seed 1 with losses."""
+QUORUM_SEEDS = (1, 5, 8)
+QUORUM_REFUSED = {
+    ("E-B", 1): "OwnLogCounts",
+    ("E-G", 14): "HandleVoteRequest",
+    ("E-H", 1): "ConcludePreVote",
+    ("E-I", 1): "ConcludePreVote",
+    ("E-M", 1): "RestartWithState",
+}
+"""Rule of the quorum and seed -> the first step that the model does not take when it is broken."""
 
 
 def _named(variable: str) -> Path | None:
@@ -110,8 +121,23 @@ def test_tlc_finds_what_a_broken_rule_of_the_extension_does(tools: Tools, rule: 
     assert found.violated == searching.RULES[rule][1]
 
 
+def test_runs_of_the_quorum_are_accepted_and_broken_rules_refused() -> None:
+    try:
+        tools = tlc.find(_named("TANIST_TLA_QUORUM_MODEL"), _named("TANIST_TLC"), tlc.KIP_996)
+    except tlc.Unavailable as reason:
+        pytest.skip(str(reason))
+    traced = [quorum_runs.of_seed(seed) for seed in QUORUM_SEEDS]
+    for rule, seed in QUORUM_REFUSED:
+        traced += quorum_runs.of_rule(rule, seed)
+    judged = tlc.judge_quorums([each.trace for each in traced], tools)
+    refused = {
+        run.name: found.refused.action for run, found in zip(traced, judged, strict=True) if found.refused is not None
+    }
+    assert refused == {f"{rule} broken, quorum {seed}": action for (rule, seed), action in QUORUM_REFUSED.items()}
+
+
 def test_the_command(tools: Tools) -> None:
-    where = ["--model", str(tools.model), "--tlc", str(tools.jar)]
+    where = ["--model", str(tools.folder), "--tlc", str(tools.jar)]
     ran = CliRunner().invoke(app, ["lab", "trace", *where, "--json"])
     assert ran.exit_code == 0
     (found,) = json.loads(ran.stdout)["traces"]

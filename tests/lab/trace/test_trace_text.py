@@ -335,6 +335,20 @@ def test_an_effect_without_a_cause_is_not_waited_for() -> None:
     assert [each.event for each in found] == [fetched, RecordsAppended(P, 0, 0, 1)]
 
 
+def test_a_follower_knows_the_epoch_that_it_asks_in() -> None:
+    """The new leader reports the fetch, and then the follower its role, in one millisecond; and once more in a new
+    life, in which the follower knows no epoch yet."""
+    change = changed(1, (2, 3, 1), (3, 1), leader=3, leader_epoch=1)
+    leads, follows = BecameLeader(P, 1, 0), BecameFollower(P, 3, 1)
+    asked = FollowerFetched(P, 1, 9, 1, 0, -1)
+    before = [Observed(1_000, 11, CREATED), Observed(2_000, 1, BecameFollower(P, 2, 0)), Observed(3_000, 11, change)]
+    observed = [*before, *(Observed(4_000, *each) for each in [(3, leads), (3, asked), (1, follows)])]
+    assert [each.event for each in causal(observed, P)][3:] == [leads, follows, asked]
+    again = [(90_000, 1, LifeEnded(True)), (95_000, 3, asked), (95_000, 1, follows)]
+    found = [each.event for each in causal([*observed, *(Observed(*each) for each in again)], P)]
+    assert found[6:] == [LifeEnded(True), follows, asked]
+
+
 def test_a_log_grows_after_the_fetch_that_it_was_answered() -> None:
     """The follower has an answer at hand, and its clock is first to tell: the leader has heard the fetch before."""
     first, second = RecordsAppended(P, 0, 0, 1), RecordsAppended(P, 0, 1, 2)
@@ -353,7 +367,8 @@ def test_a_log_that_was_lost_grows_before_it_is_asked_beyond() -> None:
     old, new = RecordsAppended(P, 0, 0, 5), RecordsAppended(P, 3, 0, 1)
     lost, asked, again = (FollowerFetched(P, 3, 9, 3, offset, -1) for offset in (0, 0, 1))
     events = [(1, CREATED), (2, BecameLeader(P, 0, 0)), (2, old), (3, old), (3, LifeEnded(False, lost_power=True))]
-    later = [(2, lost), (2, asked), (2, again), (3, new)]
+    now = changed(1, (2, 3, 1), (2, 1), leader_epoch=3)
+    later = [(11, now), (3, BecameFollower(P, 2, 3)), (2, lost), (2, asked), (2, again), (3, new)]
     observed = [*(Observed(5_000, *each) for each in events), *(Observed(900_000, *each) for each in later)]
     assert [(each.node_id, each.event) for each in causal(observed, P)][-2:] == [(3, new), (2, again)]
 

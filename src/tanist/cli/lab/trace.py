@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,10 +17,12 @@ from tanist.events.event import Event, from_json
 from tanist.text import counted
 
 if TYPE_CHECKING:
+    from tanist.lab.trace.quorum_runs import TracedQuorum
     from tanist.lab.trace.runs import Traced
-    from tanist.lab.trace.tlc import Judgement
+    from tanist.lab.trace.tlc import Judgement, Tools
 
 EXIT_FAILED = 1
+T = TypeVar("T")
 
 
 def tlc_options(command: F) -> F:
@@ -66,6 +68,15 @@ def tlc_options(command: F) -> F:
     help="What `tanist events --json` has printed of nodes that ran with tanist.events.fine.",
 )
 @click.option("--partition", metavar="TOPIC-N", help="The partition to look at, with --events.  [the first]")
+@click.option("--quorum", is_flag=True, help="Random runs of a metadata quorum, by the model of KIP-996.  [seed 1]")
+@click.option(
+    "--quorum-model",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    envvar="TANIST_TLA_QUORUM_MODEL",
+    show_envvar=True,
+    help="That model's folder.  [fetched once]",
+)
 @tlc_options
 @json_option
 @click.pass_context
@@ -77,29 +88,37 @@ def trace_command(
     rule: str | None,
     events: IO[str] | None,
     partition: str | None,
+    quorum: bool,
+    quorum_model: Path | None,
     model: Path | None,
     jar: Path | None,
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Judge what nodes did by the public model of KIP-966.
+    """Judge what nodes did by the public models of KIP-966 and, for the metadata quorum, of KIP-996.
 
-    The events of a run become steps of Vanlightly's TLA+ model, and TLC accepts them, or names the first that the model
-    cannot take. Without an option it is the scenario of KIP-966. Needs Java; the model and TLC are fetched once. The
-    exit code is 0 when each run was accepted, and each with a broken rule refused; otherwise 1.
+    What is seen of a run becomes steps of Vanlightly's TLA+ model, and TLC accepts them, or names the first that the
+    model cannot take. Without an option it is the scenario of KIP-966. Needs Java; the models and TLC are fetched once.
+    The exit code is 0 when each run was accepted, and each with a broken rule refused; otherwise 1.
     """
     from tanist.lab.trace import tlc
     from tanist.lab.trace.writing import Untranslatable
 
+    if quorum and (live or losses or events is not None):
+        raise click.UsageError("--quorum goes with --seeds and --mutate only", ctx)
+    traced: list[Traced | TracedQuorum] = []
     try:
-        tools = None if out is not None else tlc.find(model, jar)  # a tool that lacks is found out now
-        traced = list(_traced(ctx, seeds, rule, events, partition, live=live, losses=losses))
-        if tools is None and out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-            tlc.write([each.trace for each in traced], out)
-            found: list[Judgement | None] = [None] * len(traced)
-        elif tools is not None:
-            found = [*tlc.judge([each.trace for each in traced], tools)]
+        tools = None  # a tool that lacks is found out now
+        if out is None:
+            tools = tlc.find(quorum_model, jar, tlc.KIP_996) if quorum else tlc.find(model, jar)
+        if quorum:
+            quorums = list(_quorums(ctx, seeds, rule))
+            traced += quorums
+            found = _judged([each.trace for each in quorums], tools, out, tlc.write_quorum, tlc.judge_quorums)
+        else:
+            partitions = list(_traced(ctx, seeds, rule, events, partition, live=live, losses=losses))
+            traced += partitions
+            found = _judged([each.trace for each in partitions], tools, out, tlc.write, tlc.judge)
     except (tlc.Unavailable, Untranslatable) as error:
         raise click.ClickException(str(error)) from error
     if as_json:
@@ -110,6 +129,35 @@ def trace_command(
                 say(line, hang=9)
     if any(judged is not None and judged.accepted == run.broken for run, judged in zip(traced, found, strict=True)):
         ctx.exit(EXIT_FAILED)
+
+
+def _judged(
+    traces: list[T],
+    tools: Tools | None,
+    out: Path | None,
+    write: Callable[[list[T], Path], None],
+    judge: Callable[[list[T], Tools], list[Judgement]],
+) -> list[Judgement | None]:
+    """Without tools the modules are written, and nothing is judged."""
+    if tools is not None:
+        return [*judge(traces, tools)]
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        write(traces, out)
+    return [None] * len(traces)
+
+
+def _quorums(ctx: click.Context, seeds: range | None, rule: str | None) -> Iterator[TracedQuorum]:
+    from tanist.lab.simulation.breaking import quorum_rules
+    from tanist.lab.trace import quorum_runs
+
+    if rule is not None and rule not in quorum_rules():
+        raise click.BadParameter(f"the rules of the quorum are {', '.join(quorum_rules())}", ctx, param_hint="--mutate")
+    for seed in seeds or (1,):
+        if rule is None:
+            yield quorum_runs.of_seed(seed)
+        else:
+            yield from quorum_runs.of_rule(rule, seed)
 
 
 def _traced(
@@ -164,7 +212,7 @@ def _read(events: IO[str]) -> Iterator[tuple[int, int, Event]]:
         yield int(document["ms"]), int(document["node"]), from_json(document)
 
 
-def _lines(run: Traced, judged: Judgement | None) -> Iterator[str]:
+def _lines(run: Traced | TracedQuorum, judged: Judgement | None) -> Iterator[str]:
     steps = counted(len(run.trace.steps), "step")
     until = f", up to {run.trace.end}" if run.trace.end else ""
     if judged is None:
@@ -179,7 +227,7 @@ def _lines(run: Traced, judged: Judgement | None) -> Iterator[str]:
         yield f"         {step.source}"
 
 
-def _as_json(run: Traced, judged: Judgement | None) -> dict[str, Any]:
+def _as_json(run: Traced | TracedQuorum, judged: Judgement | None) -> dict[str, Any]:
     found: dict[str, Any] = {"run": run.name, "steps": len(run.trace.steps), "end": run.trace.end}
     if judged is not None:
         found |= {"accepted": judged.accepted, "taken": judged.taken, "broken": judged.broken}

@@ -31,6 +31,21 @@ def broken(mutation: str | None) -> AbstractContextManager[None]:
     return applied(MUTANTS[mutation])
 
 
+def quorum_rules() -> dict[str, str]:
+    """The rules of the metadata quorum alone that can be broken, with the behaviour instead."""
+    from tanist.lab.mutations.quorum import QUORUM_MUTATIONS
+
+    return {name: mutation.rule for name, mutation in QUORUM_MUTATIONS.items()}
+
+
+def quorum_broken(rule: str) -> AbstractContextManager[None]:
+    """The rule of `quorum_rules` is broken, in this process, while the block runs."""
+    from tanist.lab.mutations.patching import replaced
+    from tanist.lab.mutations.quorum import QUORUM_MUTATIONS
+
+    return replaced(QUORUM_MUTATIONS[rule].patches())
+
+
 def directed(mutation: str) -> Callable[[int], ChaosRun] | None:
     """The function that makes the directed run of a seed, if the rule has one."""
     from tanist.lab.mutations.simulator import MUTANTS

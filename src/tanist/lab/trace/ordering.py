@@ -157,6 +157,8 @@ class _Known:
         self._last: dict[int, Observed] = {}
         self._restarted: set[int] = set()
         """Where their logs end is known when they ask."""
+        self._roles: dict[int, int] = {}
+        """Of each node, the leader epoch of its role. Without one it has that of the new partition."""
         self._high_watermark = 0
         self._leads = self._leader_epoch = -1
         self._partition_epoch = 0
@@ -167,6 +169,8 @@ class _Known:
         """Whether the causes of this are known."""
         event = observed.event
         if isinstance(event, FollowerFetched):
+            if self._roles.get(event.broker_id, event.leader_epoch) < event.leader_epoch:
+                return False
             known = self._ends.get(event.broker_id, 0)
             return event.broker_id in self._restarted or known >= event.fetch_offset
         if isinstance(event, RecordsAppended):
@@ -210,6 +214,7 @@ class _Known:
         elif isinstance(event, LifeEnded):
             self._restarted.add(observed.node_id)
             self._asked[observed.node_id] = []
+            self._roles[observed.node_id] = -1
         elif isinstance(event, LogTruncated):
             self._ends[observed.node_id] = event.offset
         elif isinstance(event, HighWatermarkMoved):
@@ -219,8 +224,10 @@ class _Known:
             self._isrs.append(frozenset(event.isr))
             if isinstance(event, PartitionChanged):
                 self._partition_epoch = event.partition_epoch
-        elif isinstance(event, BecameLeader):
-            self._leads = observed.node_id
+        elif isinstance(event, BecameLeader | BecameFollower):
+            self._roles[observed.node_id] = event.leader_epoch
+            if isinstance(event, BecameLeader):
+                self._leads = observed.node_id
         elif isinstance(event, IsrProposed):
             self._proposed.add((event.partition_epoch, frozenset(event.proposed)))
 

@@ -6,12 +6,18 @@ Owns the text of the generated module `Traces`, which `Trace.tla` reads. Names o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 NO_LEADER = 0
 """The model's `NoLeader`."""
+
+
+class ModelValue(str):
+    """A constant of the model."""
+
+    __slots__ = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -32,12 +38,12 @@ class Step:
         return f"[{', '.join(f'{name} |-> {_value(name, value)}' for name, value in fields.items())}]"
 
 
-def module(traces: Iterable[Sequence[Step]]) -> str:
-    """The module `Traces`, one step a line."""
+def module(traces: Iterable[Sequence[Step]], name: str = "Traces", types: str = "kip_966_types") -> str:
+    """The module of the traces, one step a line. `types`: the model's module of constants."""
     texts = ",\n".join("<<\n" + ",\n".join(f"    {step.text()}" for step in steps) + "\n>>" for steps in traces)
     return (
-        "------------------------------- MODULE Traces -------------------------------\n"
-        "EXTENDS kip_966_types\n\n"
+        f"------------------------------- MODULE {name} -------------------------------\n"
+        f"EXTENDS {types}\n\n"
         f"Traces == <<\n{texts}\n>>\n"
         "=============================================================================\n"
     )
@@ -66,7 +72,7 @@ def configuration(traces: Sequence[Sequence[Step]], *, brokers: int, min_isr: in
         "InitReplicationFactor": brokers,
         "InitIsrSize": brokers,
         "MinISR": min_isr,
-        "Values": f"{{{', '.join(str(n) for n in range(1, values + 1))}}}",
+        "Values": _numbers(values),
         **dict.fromkeys(_LIMITS, max(map(len, traces)) + 1),
         "Broken": "{}",
         **{name: name for name in MODEL_VALUES},
@@ -78,6 +84,41 @@ def configuration(traces: Sequence[Sequence[Step]], *, brokers: int, min_isr: in
         "ApplyPartitionChange": "ApplyWithLastKnown",
         "TruncateToSafePoint": "Truncated",
     }
+    return _text(constants, replaced)
+
+
+_QUORUM_VALUES = (
+    *("Unattached", "Follower", "Prospective", "Candidate", "Leader", "Resigned", "DeadNoState", "IllegalState", "Nil"),
+    *("AppendCommand", "InitClusterCommand", "AddVoterCommand", "RemoveVoterCommand", "LeaderChangeRecord"),
+    *("RequestVoteRequest", "RequestVoteResponse", "BeginQuorumEpochRequest", "FetchRequest", "FetchResponse"),
+    *("Ok", "NotOk", "Diverging", "FencedLeaderEpoch", "NotLeader", "UnknownLeader", "UnknownMember", "AlreadyMember"),
+    *("ReconfigInProgress", "LeaderNotReady", "InvalidRequest", "EqualEpoch", "AnyEpoch"),
+)
+_QUORUM_LIMITS = ("MaxEpoch", "MaxDisruptiveElectionTriggers", "MaxValuesPerEpoch", "MaxRestarts")
+_QUORUM_NEVER = ("MaxPermCrashes", "MaxAddReconfigs", "MaxRemoveReconfigs", "MaxConnectivityChanges")
+
+
+def quorum_configuration(traces: Sequence[Sequence[Step]], *, voters: int) -> str:
+    """The configuration of TLC for these traces of a metadata quorum."""
+    appended = max(sum(step.action == "HandleClientRequest" for step in steps) for steps in traces)
+    values = [f"v{n}" for n in range(1, appended + 1)]
+    constants = {
+        **dict.fromkeys(("InitClusterSize", "MinClusterSize", "MaxClusterSize", "MaxSpawnedServers"), voters),
+        "Hosts": _numbers(voters),
+        "Value": f"{{{', '.join(values)}}}",
+        "TestLiveness": "FALSE",
+        **dict.fromkeys(_QUORUM_LIMITS, max(map(len, traces)) + 1),
+        **dict.fromkeys(_QUORUM_NEVER, 0),
+        **{name: name for name in (*_QUORUM_VALUES, *values)},
+    }
+    return _text(constants, {"NewHighwaterMark": "CommittedAsReported", "NoMorePreVotesToCount": "GivesUpAnyTime"})
+
+
+def _numbers(last: int) -> str:
+    return f"{{{', '.join(str(n) for n in range(1, last + 1))}}}"
+
+
+def _text(constants: Mapping[str, object], replaced: Mapping[str, str]) -> str:
     return "\n".join(
         (
             "CONSTANTS",
@@ -95,6 +136,8 @@ def configuration(traces: Sequence[Sequence[Step]], *, brokers: int, min_isr: in
 def _value(name: str, value: Any) -> str:
     if name == "leader" and value == NO_LEADER:
         return "NoLeader"
+    if isinstance(value, ModelValue):
+        return value
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, bool):
