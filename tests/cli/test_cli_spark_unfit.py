@@ -168,7 +168,7 @@ def test_findings_go_to_a_table_of_their_own(data: Data, tmp_path: Path) -> None
     (parquet / "_delta_log").mkdir()
     assert "is a Delta table: --format delta" in refusal(*audit, parquet, "--format", "parquet")
     assert "not of http" in refusal(*audit, "http://host/x")
-    assert "paths of this machine" in refusal(*audit, "s3://bucket/x", "--format", "parquet")
+    assert "is an address" in refusal(*audit, "s3://bucket/x", "--format", "parquet")
 
 
 def test_a_service_that_cannot_be_is_refused(data: Data) -> None:

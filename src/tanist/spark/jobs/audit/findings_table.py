@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from uuid import uuid4
 
-from tanist.spark.jobs.preconditions import Unfit, listed, of_this_machine, scheme_of, writable_below
+from tanist.spark.jobs.preconditions import Unfit, listed, scheme_of, writable_below
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -70,7 +70,7 @@ class FindingsTable:
         if self._scheme is None:
             _check_folder(Path(self.place), self.format)
         elif self.format == "parquet":
-            of_this_machine(self.place)
+            raise Unfit(f"{self.place} is an address, where no folder can be renamed: --format delta adds to it")
         elif self._scheme not in STORES:
             raise Unfit(f"findings go to a folder, or to an address of {listed(STORES)}, not of {self._scheme}")
         if self.format == "delta" and (self._scheme is not None or (Path(self.place) / _DELTA_LOG).is_dir()):
