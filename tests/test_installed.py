@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import Distribution, PathDistribution
@@ -91,3 +92,18 @@ def test_an_environment_without_pip(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(installed, "find_spec", lambda name: None)
     monkeypatch.chdir(tmp_path)
     assert installed.add_extra("ui").startswith("uv pip install --python bin/python ")
+
+
+def test_the_commit_is_the_installers_or_that_of_the_checkout_which_has_the_file(
+    copy: Installed, tmp_path: Path
+) -> None:
+    noted = {"url": "https://example.org/tanist", "vcs_info": {"vcs": "git", "commit_id": "0123456789abcdef" * 2}}
+    assert installed.commit_noted(copy(noted)) == "0123456789ab"
+    git = ["git", "-c", "user.name=n", "-c", "user.email=e", "-C", str(tmp_path)]
+    for each in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *each], check=True)
+    (tmp_path / "module.py").touch()
+    assert installed.commit_of_checkout(tmp_path / "module.py") == ""
+    subprocess.run([*git, "add", "module.py"], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout
+    assert installed.commit_of_checkout(tmp_path / "module.py") == head[:12]

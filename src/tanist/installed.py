@@ -1,4 +1,4 @@
-"""How this copy of tanist was installed, and so which command adds an extra to it: every hint that names one asks here.
+"""How this copy of tanist was installed: which command adds an extra to it, and which commit it is.
 
 Nothing is released: an index that has a package of this name has somebody else's. So a hint names the checkout, the
 wheel or the address that this copy came from, as the installer wrote it down (`direct_url.json`, PEP 610). Only a copy
@@ -11,6 +11,7 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
 _NAME = "tanist"
+_COMMIT_DIGITS = 12
 _SOURCES = Path(__file__).parents[2]
 """The checkout, if the package is used from one without being installed."""
 
@@ -34,6 +36,33 @@ def add_extra(extra: str) -> str:
     except PackageNotFoundError:
         wanted = ["--editable", _with(_SOURCES, extra)]
     return shlex.join([*_pip_install(), *wanted])
+
+
+def commit() -> str:
+    """The commit of this copy, twelve digits, if the installer noted it or this is a checkout; else ""."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        noted = commit_noted(distribution(_NAME))
+    except PackageNotFoundError:
+        noted = ""
+    return noted or commit_of_checkout(Path(__file__))
+
+
+def commit_noted(copy: Distribution) -> str:
+    """By the installer, of a copy that came from a repository."""
+    origin: dict[str, Any] = json.loads(copy.read_text("direct_url.json") or "{}")
+    return str(origin.get("vcs_info", {}).get("commit_id", ""))[:_COMMIT_DIGITS]
+
+
+def commit_of_checkout(file: Path) -> str:
+    """Nothing if git does not have the file: an environment in somebody's checkout is not of its commit."""
+    if shutil.which("git") is None:
+        return ""
+    where: dict[str, Any] = {"cwd": file.parent, "capture_output": True, "text": True, "check": False}
+    tracked = subprocess.run(["git", "ls-files", "--error-unmatch", file.name], **where)
+    done = subprocess.run(["git", "rev-parse", f"--short={_COMMIT_DIGITS}", "HEAD"], **where)
+    return done.stdout.strip() if done.returncode == tracked.returncode == 0 else ""
 
 
 def requirements(extra: str, copy: Distribution) -> list[str]:

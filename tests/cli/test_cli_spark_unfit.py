@@ -24,7 +24,7 @@ from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import LocalCluster
 from tanist.runtime.cluster.cluster_file import ClusterError
 from tanist.spark.java_home import find_java_home
-from tanist.spark.jobs import merge_plan
+from tanist.spark.jobs import merge_plan, preconditions
 from tanist.wire.errors import ErrorCode
 from tests.cli.cli_rig import free_port
 
@@ -136,16 +136,39 @@ def test_what_a_job_writes_has_space_and_replaces_nothing_else(data: Data, tmp_p
     data.partition("orders-0")
     audit = ("audit", "--data", data.folder)
     assert refusal(*audit, "--html", tmp_path / "none" / "a.html") == f"there is no folder {tmp_path}/none for a.html"
-    assert "node-1, node-2 and node-3" in refusal(*audit, "--output", data.folder)
+    merge = ("merge-back", "--data", data.folder, "--bootstrap", NOBODY)
+    assert "node-1, node-2 and node-3" in refusal(*merge, "--output", data.folder)
     file = tmp_path / "file"
     file.write_text("x")
-    assert "is a file" in refusal(*audit, "--output", file)
-    assert "is a file" in refusal(*audit, "--output", file / "below")
+    assert "is a file" in refusal(*merge, "--output", file)
+    assert "is a file" in refusal(*merge, "--output", file / "below")
     earlier = tmp_path / "earlier"
     earlier.mkdir()
     for name in ("_SUCCESS", "._SUCCESS.crc", "part-0.snappy.parquet", ".part-0.snappy.parquet.crc"):
         (earlier / name).touch()
-    assert began(*audit, "--output", earlier, "--html", tmp_path / "a.html")
+    preconditions.output_folder(earlier)
+    assert began(*audit, "--html", tmp_path / "a.html")
+
+
+def test_findings_go_to_a_table_of_their_own(data: Data, tmp_path: Path) -> None:
+    data.partition("orders-0")
+    audit = ("audit", "--data", data.folder, "--findings")
+    assert began(*audit, tmp_path / "new")
+    assert began(*audit, tmp_path / "new", "--format", "parquet")
+    assert "node-1, node-2 and node-3" in refusal(*audit, data.folder)
+    file = tmp_path / "file"
+    file.write_text("x")
+    for each in (file, file / "below"):
+        assert "is a file" in refusal(*audit, each)
+    parquet = tmp_path / "parquet"
+    for name in ("run_id=5b1e", "_unfinished-0c0d"):
+        (parquet / name).mkdir(parents=True)
+    assert began(*audit, parquet, "--format", "parquet")
+    assert refusal(*audit, parquet) == f"{parquet} has findings as Parquet: --format parquet adds to them"
+    (parquet / "_delta_log").mkdir()
+    assert "is a Delta table: --format delta" in refusal(*audit, parquet, "--format", "parquet")
+    assert "not of http" in refusal(*audit, "http://host/x")
+    assert "is an address" in refusal(*audit, "s3://bucket/x", "--format", "parquet")
 
 
 def test_a_service_that_cannot_be_is_refused(data: Data) -> None:
@@ -165,7 +188,7 @@ def test_a_service_that_cannot_be_is_refused(data: Data) -> None:
 def test_a_folder_that_takes_no_file_is_said(data: Data) -> None:
     data.partition("orders-0")
     # Nobody may make files in /proc, root included.
-    assert "nothing can be written to /proc" in refusal("audit", "--data", data.folder, "--output", "/proc/none/out")
+    assert "nothing can be written to /proc" in refusal("audit", "--data", data.folder, "--findings", "/proc/none/out")
 
 
 def test_an_address_is_not_taken_for_a_path_of_this_machine(data: Data, tmp_path: Path) -> None:
@@ -175,7 +198,6 @@ def test_an_address_is_not_taken_for_a_path_of_this_machine(data: Data, tmp_path
     for job in (
         ("ingest", "s3a://bucket/x", "--topic", "orders", "--bootstrap", NOBODY),
         ("ingest", "file:///tmp/x", "--topic", "orders", "--bootstrap", NOBODY),
-        (*audit, "--output", "hdfs://host:9000/x"),
         (*audit, "--html", "s3a://bucket/a.html"),
         ("audit", "--data", "abfs://c@account/x"),
         ("story", "--keep", "gs://bucket/x"),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tanist.spark.jobs.audit.findings_table import FindingsTable
 from tanist.wire.batch import NewRecord
 from tests.spark.spark_audit_samples import (
     REFERENCE,
@@ -87,26 +88,16 @@ def test_what_is_cut_from_the_end_is_lost_and_the_result_says_all_of_it(spark: A
     scene = missing_tail(sound_scene(2, 3_000, seed=3), partition=1, records=300)
     expected = brute(scene)
     assert set(expected) == {"lost-write", "read-lost"}
-    result = audited(spark, scene, tmp_path, output=tmp_path / "findings")
+    table = FindingsTable(tmp_path / "findings", "parquet")
+    result = audited(spark, scene, tmp_path, findings=table)
     assert counts(result) == expected
-    lost = spark.read.parquet(str(tmp_path / "findings")).where("kind = 'lost-write'")
+    lost = spark.read.parquet(table.place).where("kind = 'lost-write'")
     log = scene.held(1, 1)
     assert lost.count() == expected["lost-write"][1]
     assert min(row.first_offset for row in lost.select("first_offset").collect()) > max(log)
     assert {each.detail for each in result.findings if each.kind.value == "lost-write"} == {
         "at or above the high watermark"
     }
-
-
-def test_a_clean_audit_replaces_the_findings_of_an_earlier_one(spark: Any, tmp_path: Path) -> None:
-    output = tmp_path / "findings"
-    broken = missing_tail(sound_scene(1, 500, seed=3), partition=0, records=100)
-    audited(spark, broken, tmp_path / "broken", output=output)
-    dirty = spark.read.parquet(str(output))
-    assert dirty.count()
-    assert audited(spark, sound_scene(1, 500, seed=3), tmp_path / "sound", output=output).clean
-    assert spark.read.parquet(str(output)).count() == 0
-    assert spark.read.parquet(str(output)).schema == dirty.schema
 
 
 def test_a_segment_that_begins_while_a_history_is_read_is_read_too(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tanist import __version__
+from tanist import __version__, installed
 from tanist.cli.lab.run import draw
 from tanist.cli.options import json_option
 from tanist.cli.output.lines import say
@@ -58,7 +57,7 @@ def report_command(ctx: click.Context, count: int, mutants: bool, jobs: int | No
     from tanist.lab.simulation.properties import MEANINGS
     from tanist.lab.simulation.running import Terms
 
-    jobs, commit = jobs or os.cpu_count() or 1, _commit()
+    jobs, commit = jobs or os.cpu_count() or 1, installed.commit()
     played = [
         _played("clusters", "", count, Terms(), jobs),
         _played("consumer groups", " --groups", max(1, count // _GROUPS_OF), Terms.of(groups=True), jobs),
@@ -116,14 +115,6 @@ def _mutants(jobs: int) -> list[Row]:
             rows.append(row)
             show(f"{len(rows)} of {counted(len(MUTANTS), 'rule')}")
     return rows
-
-
-def _commit() -> str:
-    """The checkout's, if this runs from one."""
-    folder = Path(__file__).parent
-    done = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=folder, capture_output=True, text=True)
-    tracked = subprocess.run(["git", "ls-files", "--error-unmatch", __file__], cwd=folder, capture_output=True)
-    return done.stdout.strip() if done.returncode == tracked.returncode == 0 else ""
 
 
 def _as_json(facts: Facts, out: Path) -> dict[str, object]:

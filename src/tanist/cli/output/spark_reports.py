@@ -162,6 +162,7 @@ def audit_json(result: AuditResult) -> dict[str, Any]:
         ],
         "findings": [each.as_json() for each in result.findings],
         "open_transactions": [each.as_json() for each in result.open_transactions],
+        "run_id": result.run_id,
         "plan": result.plan,
         "seconds": result.seconds,
     }

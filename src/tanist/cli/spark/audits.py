@@ -1,4 +1,4 @@
-"""`tanist spark audit --every`: audits until the command is stopped, and their metrics over HTTP."""
+"""`tanist spark audit --every`: audits until the command is stopped, and their metrics over HTTP; and `--findings`."""
 
 from __future__ import annotations
 
@@ -64,6 +64,26 @@ def service_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metrics = click.option("--metrics", metavar="HOST:PORT", help="With --every: serve metrics for Prometheus.")
     every = click.option("--every", metavar="INTERVAL", help='Keep running, an audit every INTERVAL ("10 minutes").')
     return every(metrics(with_service))
+
+
+def findings_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--findings` and `--format`; the command gets `findings`, a table that can be written, or None."""
+
+    @wraps(command)
+    def with_table(*args: Any, place: str | None, table_format: Any, **others: Any) -> Any:
+        from tanist.spark.jobs.audit.findings_table import FindingsTable
+
+        findings = None if place is None else FindingsTable(place, table_format)
+        if findings is not None:
+            findings.check()
+        return command(*args, findings=findings, **others)
+
+    kinds = click.Choice(["delta", "parquet"])
+    table_format = click.option("--format", "table_format", type=kinds, default="delta", help="Of --findings.  [delta]")
+    place = click.option(
+        "--findings", "place", metavar="PLACE", help="A table to add all findings to: a folder, or s3://BUCKET/PATH."
+    )
+    return place(table_format(with_table))
 
 
 def _address(text: str | None) -> Address | None:

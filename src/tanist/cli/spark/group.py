@@ -28,7 +28,7 @@ from tanist.cli.output.spark_reports import (
     tell_seeds,
 )
 from tanist.cli.output.tables import print_json
-from tanist.cli.spark.audits import Service, service_options
+from tanist.cli.spark.audits import Service, findings_option, service_options
 from tanist.cli.spark.session import NotJudged, Start, refused, session_options
 from tanist.cli.tree import Group
 from tanist.client.security import is_of_security
@@ -36,6 +36,7 @@ from tanist.installed import add_extra
 from tanist.runtime.client.client import Address, format_bootstrap
 
 if TYPE_CHECKING:
+    from tanist.spark.jobs.audit.findings_table import FindingsTable
     from tanist.spark.jobs.audit.result import AuditResult
 
 EXIT_FOUND = 1
@@ -98,9 +99,9 @@ def _answer(as_json: bool, programs: Callable[[], Any], people: Callable[[], Non
     help="The clients' history, JSON Lines or Parquet (docs/history.md). Repeatable. Without it: replicas only.",
 )
 @click.option("--topic", "topics", multiple=True, help="This topic only. Repeatable.  [default: all but internal ones]")
-@click.option("--output", type=click.Path(path_type=Path), help="A folder for all findings as Parquet.")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with pictures.")
 @click.option("--plan", type=click.Choice(["auto", "two-level", "flat"]), default="auto", show_default=True)
+@findings_option
 @service_options
 @session_options
 @data_option
@@ -110,9 +111,9 @@ def audit_command(
     ctx: click.Context,
     histories: tuple[Path, ...],
     topics: tuple[str, ...],
-    output: Path | None,
     html: Path | None,
     plan: str,
+    findings: FindingsTable | None,
     service: Service | None,
     start: Start,
     folder: Path,
@@ -127,13 +128,12 @@ def audit_command(
     from tanist.spark.jobs import preconditions
 
     preconditions.audit(folder, topics, histories)
-    preconditions.output_folder(output)
     preconditions.output_file(html)
 
     def audited(spark: Any, say: Callable[[str], None]) -> AuditResult:
         from tanist.spark.jobs.audit.audit import audit_folder
 
-        result = audit_folder(spark, folder, histories, topics=topics, output=output, plan=plan, progress=say)
+        result = audit_folder(spark, folder, histories, topics=topics, findings=findings, plan=plan, progress=say)
         if html is not None:
             from tanist.spark.report.audit_page import write_page
 

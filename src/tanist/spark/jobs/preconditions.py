@@ -175,12 +175,18 @@ def output_file(path: Path | None) -> None:
     writable_below(path.parent)
 
 
+def scheme_of(place: str | Path) -> str | None:
+    """The scheme of an address, in lower case; None of a path."""
+    found = _ADDRESS.match(str(place))
+    return None if found is None else found[1].lower()
+
+
 def of_this_machine(path: str | Path) -> None:
     """`Unfit` for an address: taken for a path, s3a://bucket/x is a folder `s3a:` where the job runs."""
-    found = _ADDRESS.match(str(path))
-    if found is not None:
+    scheme = scheme_of(path)
+    if scheme is not None:
         raise Unfit(
-            f"{path} is an address ({found[1]}:), and this job reads and writes paths of this machine: mount the store,"
+            f"{path} is an address ({scheme}:), and this job reads and writes paths of this machine: mount the store,"
             " or copy the result there"
         )
 

@@ -22,13 +22,16 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
 from typing import Final
+from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tanist import __version__, installed
 from tanist.client.topic_partition import TopicPartition
 from tanist.spark.jobs import Progress, preconditions
 from tanist.spark.jobs.audit import clients, lost, transactions
@@ -38,6 +41,7 @@ from tanist.spark.jobs.audit import replicas as audit_replicas
 from tanist.spark.jobs.audit import values as audit_values
 from tanist.spark.jobs.audit.explanations import Explanations, explanations
 from tanist.spark.jobs.audit.facts import partition_facts
+from tanist.spark.jobs.audit.findings_table import FindingsTable, Run, nothing_found
 from tanist.spark.jobs.audit.history import History, read_history
 from tanist.spark.jobs.audit.logs import Known, Logs, SegmentLogs
 from tanist.spark.jobs.audit.metadata import NOTHING, Metadata, read_metadata
@@ -54,7 +58,7 @@ def audit_folder(
     *,
     topics: Sequence[str] = (),
     high_watermarks: Mapping[TopicPartition, int] | None = None,
-    output: str | Path | None = None,
+    findings: FindingsTable | None = None,
     plan: str = "auto",
     progress: Progress = lambda _: None,
 ) -> AuditResult:
@@ -73,8 +77,9 @@ def audit_folder(
         if high_watermarks is not None:
             known = replace(known, high_watermarks={**known.high_watermarks, **high_watermarks})
         return audit(
-            logs, history, known=known, metadata=read_metadata(folder), output=output, plan=plan, progress=progress
-        )
+            logs, history, known=known, metadata=read_metadata(folder), findings=findings, data=str(folder), plan=plan,
+            progress=progress,
+        )  # fmt: skip
     finally:
         if whole is not None:  # else the next audit of this session would take it for the file as it is then
             whole.events.unpersist()
@@ -86,14 +91,20 @@ def audit(
     *,
     known: Known,
     metadata: Metadata = NOTHING,
-    output: str | Path | None = None,
+    findings: FindingsTable | None = None,
+    data: str | None = None,
     plan: str = "auto",
     progress: Progress = lambda _: None,
 ) -> AuditResult:
-    """Audit logs against each other, and against clients' histories. `output`: a folder for the Parquet result."""
+    """Audit logs against each other, and against clients' histories.
+
+    `findings` gets all that is found, as a run over `data`.
+    """
     if plan not in PLANS:
         raise Unfit(f"the plan is one of {', '.join(PLANS)}, not {plan!r}")
-    steps, frames = _Steps(progress), _Frames()
+    if findings is not None:
+        findings.check()
+    steps, frames, begun = _Steps(progress), _Frames(), datetime.now(UTC)
     result = AuditResult(known=known, metadata=metadata, has_history=history is not None)
     try:
         steps.begin("summing up every replica")
@@ -111,9 +122,11 @@ def audit(
             steps.begin("collecting findings")
             together = frames.keep(reduce(DataFrame.unionByName, found))
             rows = _explained(together, _verdict(logs, together, result, steps))
-        if output is not None:
-            steps.begin("writing the result")
-            rows.write.mode("overwrite").parquet(str(output))
+        if findings is not None:
+            steps.begin("adding the findings to their table")
+            run = Run(str(uuid4()), begun, installed.commit() or __version__, data)
+            findings.append(nothing_found(rows) if result.clean else rows, run)
+            result.run_id = run.run_id
     finally:
         frames.release()
     result.seconds = steps.end()

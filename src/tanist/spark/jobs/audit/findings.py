@@ -1,6 +1,6 @@
 """The findings of an audit: one row a finding, of one shape for all kinds, and how few of them reach the driver.
 
-Owns the schema, and the bounds. The Parquet result has all findings; the driver has the count of each kind
+Owns the schema, and the bounds. A table has all findings (`findings_table`); the driver has the count of each kind
 in each partition, and of each kind the first `FINDINGS_MAX` for people to read.
 """
 

@@ -92,7 +92,8 @@ def read_history(spark: SparkSession, paths: Sequence[str | Path]) -> History:
     parquet = [_is_parquet(Path(path)) for path in paths]
     if any(parquet) != all(parquet):
         raise HistoryUnfit("the histories are partly JSON Lines, partly Parquet: audit them as one or the other")
-    named = [str(path) for path in paths]
+    # Java keeps the folder that was the current one when it started.
+    named = [str(Path(path).absolute()) for path in paths]
     if parquet[0]:
         operations = spark.read.parquet(*named)
         lines = _lines(operations)

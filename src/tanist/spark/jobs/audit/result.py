@@ -35,6 +35,8 @@ class AuditResult:
     polled: int = 0
     open_transactions: list[OpenTransaction] = field(default_factory=list)
     """At the ends of the leaders' logs: no findings, for they may be under way."""
+    run_id: str | None = None
+    """Of its rows in the table of findings; None without one."""
     plan: dict[str, str] = field(default_factory=dict)
     """Which plan each part took, and why."""
     seconds: dict[str, float] = field(default_factory=dict)
