@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -122,11 +123,28 @@ def test_everything_in_the_catalog_is_reported_and_nothing_else(cluster: Cluster
 
 def documented(group: tuple[Definition, ...]) -> str:
     """The table of a group, as docs/metrics.md has it."""
-    lines = ["| Prometheus name | Type | Kafka's name | Meaning |", "|---|---|---|---|"]
+    lines = ["| Metric | Meaning |", "|---|---|"]
     for each in group:
         name = each.name + ("{" + ", ".join(each.labels) + "}" if each.labels else "")
-        lines.append(f"| `{name}` | {each.kind.value} | {f'`{each.kafka}`' if each.kafka else '—'} | {each.help} |")
+        told = each.name.endswith(("_total", "_sum"))
+        counter = " (counter)" if each.kind is Kind.COUNTER and not told else ""
+        lines.append(f"| `{name}`{counter} | {each.help} |")
     return "\n".join(lines) + "\n"
+
+
+def test_kafkas_name_follows_from_prometheus_name_as_the_documentation_says() -> None:
+    of_kip_966 = [each for each in DEFINITIONS.values() if each.kafka.endswith("(KIP-966)")]
+    assert len(of_kip_966) == 5
+    for each in DEFINITIONS.values():
+        if each.name.startswith("kafka_") and each not in of_kip_966:
+            found = re.match(r"([\w.]+):type=([\w-]+)(?:.* |,)(?:name=)?([\w-]+)", each.kafka)
+            assert found, each
+            expected = re.sub(r"\W", "", "".join(found.groups())).lower()
+            ending = each.name.replace("_", "").removeprefix(expected.removesuffix("persec"))
+            assert ending in ("", "count", "sum", "total"), each
+            assert expected.endswith("persec") <= (ending == "total"), each
+        else:
+            assert each in of_kip_966 or (not each.kafka and each.name.startswith(("tanist_", "process_"))), each
 
 
 @pytest.mark.parametrize(
