@@ -126,8 +126,8 @@ def documented(group: tuple[Definition, ...]) -> str:
     lines = ["| Metric | Meaning |", "|---|---|"]
     for each in group:
         name = each.name + ("{" + ", ".join(each.labels) + "}" if each.labels else "")
-        told = each.name.endswith(("_total", "_sum"))
-        counter = " (counter)" if each.kind is Kind.COUNTER and not told else ""
+        evident = each.name.endswith(("_total", "_sum"))
+        counter = " (counter)" if each.kind is Kind.COUNTER and not evident else ""
         lines.append(f"| `{name}`{counter} | {each.help} |")
     return "\n".join(lines) + "\n"
 

@@ -29,7 +29,7 @@ def _run(*arguments: str) -> Result:
 
 def test_a_row_begins_with_its_number() -> None:
     line_text = table.line(table.cells(BOTH))
-    assert line_text == "| A5 | any life may join | S4 in `late_lives` | S2 in `one-outside` |"
+    assert line_text == "| A5 | any life may join | S4 in `late_lives`; S2 in `one-outside` |"
     assert len(table.heading()[1].split("|")) == len(line_text.split("|"))
 
 
@@ -73,7 +73,7 @@ def test_a_part_of_the_table_is_made_anew() -> None:
     other = replace(BOTH, simulated=replace(SEEN, property_id="S9"), model_asked=False, checked=None, model_seconds=0.0)
     second = table.rewritten(first, [other])
     assert table.line(table.cells(SIMULATED)) in second
-    assert "| A5 | any life may join | S9 in `late_lives` | S2 in `one-outside` |" in second
+    assert "| A5 | any life may join | S9 in `late_lives`; S2 in `one-outside` |" in second
     assert table.rewritten(second, []) == second
 
 
@@ -109,8 +109,7 @@ def test_the_rules_of_groups_are_tried_as_well() -> None:
     result = _run("g7", "--seeds", "1..3")
     assert result.exit_code == 0
     *_, row, summary = result.stdout.splitlines()  # on stderr a slow machine has progress
-    assert row.startswith("| G7 | a partition is given on before its owner has given it up | C3 | ")
-    assert row.endswith("|  |")
+    assert row.startswith("| G7 | a partition is given on before its owner has given it up | C3 |")
     assert summary.startswith("1 mutations: 1 by the simulator; none escaped (")
 
 

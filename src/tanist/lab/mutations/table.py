@@ -13,7 +13,8 @@ from tanist.lab.mutations.examination import Row, is_modelled
 
 BEGIN, END = "<!-- mutants: begin -->", "<!-- mutants: end -->"
 
-HEADER = ("#", "What is so instead", "Simulator", "Model checker")
+HEADER = ("#", "Instead", "Simulator; model checker")
+_BETWEEN = "; "
 _UNKNOWN = "not asked"
 _NOT_MODELLED = ""
 
@@ -36,7 +37,7 @@ def cells(row: Row, before: tuple[str, ...] | None = None) -> tuple[str, ...]:
 
 def _simulated(row: Row) -> str:
     if row.fault:
-        return row.fault.replace("|", "/")
+        return row.fault.replace("|", "/").replace(_BETWEEN, ", ")
     if row.simulated is None:
         return f"equivalent: {row.equivalent}" if row.equivalent else f"NOT CAUGHT in {row.seeds_tried} seeds"
     return f"{row.simulated.property_id} in `{row.directed}`" if row.directed else row.simulated.property_id
@@ -58,8 +59,10 @@ def sentence(row: Row) -> str:
     return f"{row.name:5} {row.rule}. " + ("; ".join(found) or "not asked")
 
 
-def line(values: Iterable[str]) -> str:
-    return f"| {' | '.join(values)} |"
+def line(row: tuple[str, ...]) -> str:
+    """A row's cells as a line, with what both have found in one."""
+    name, rule, *found = row
+    return f"| {name} | {rule} | {_BETWEEN.join(filter(None, found))} |"
 
 
 def heading() -> list[str]:
@@ -85,7 +88,9 @@ def _rows(table: str) -> dict[str, tuple[str, ...]]:
     for text in table.splitlines():
         values = tuple(value.strip() for value in text.strip().strip("|").split("|"))
         if len(values) == len(HEADER) and values[0] in MUTANTS:
-            found[values[0]] = values
+            name, rule, caught = values
+            simulated, _, checked = caught.partition(_BETWEEN)
+            found[name] = (name, rule, simulated, checked)
     return found
 
 
