@@ -122,14 +122,19 @@ def test_everything_in_the_catalog_is_reported_and_nothing_else(cluster: Cluster
 
 
 def documented(group: tuple[Definition, ...]) -> str:
-    """The table of a group, as docs/metrics.md has it."""
-    lines = ["| Metric | Meaning |", "|---|---|"]
-    for each in group:
-        name = each.name + ("{" + ", ".join(each.labels) + "}" if each.labels else "")
-        evident = each.name.endswith(("_total", "_sum"))
-        counter = " (counter)" if each.kind is Kind.COUNTER and not evident else ""
-        lines.append(f"| `{name}`{counter} | {each.help} |")
-    return "\n".join(lines) + "\n"
+    """The metrics of a group, as docs/metrics.md has them: Kafka's own are listed, the others are explained."""
+    kafkas = [each for each in group if each.kafka and not each.kafka.endswith("(KIP-966)")]
+    ours = [each for each in group if each not in kafkas]
+    listed = f"Kafka's: {', '.join(map(_shown, kafkas))}.\n" if kafkas else ""
+    rows = [f"| {_shown(each)} | {each.help} |" for each in ours]
+    table = "\n".join(["| Metric | Meaning |", "|---|---|", *rows]) + "\n" if rows else ""
+    return listed + ("\n" if listed and table else "") + table
+
+
+def _shown(metric: Definition) -> str:
+    evident = metric.name.endswith(("_total", "_sum"))
+    counter = " (counter)" if metric.kind is Kind.COUNTER and not evident else ""
+    return f"`{metric.name}{'{' + ', '.join(metric.labels) + '}' if metric.labels else ''}`{counter}"
 
 
 def test_kafkas_name_follows_from_prometheus_name_as_the_documentation_says() -> None:
