@@ -42,13 +42,10 @@ class Row(NamedTuple):
         return found[1] if found else ""
 
 
-def cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
-
-
 def rows() -> list[Row]:
-    lines = [line for line in RULES.read_text(encoding="utf-8").splitlines() if re.match(r"\| \d+ \|", line)]
-    return [Row(int(number), *rest) for number, *rest in map(cells, lines)]
+    """The rules, and what stands behind the last of a rule's sentences: modules and tests."""
+    items = re.findall(r"^\* \*\*(\d+)\*\* (.*?)(?:\. (`.*))?$", RULES.read_text(encoding="utf-8"), re.MULTILINE)
+    return [Row(int(number), rule, where) for number, rule, where in items]
 
 
 def section(page: Path, heading: str) -> str:

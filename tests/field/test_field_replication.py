@@ -25,7 +25,7 @@ from tests.replica.test_replica_follower import follower, reported
 
 @bug("KAFKA-15583", planted=fixed(LeaderState, "_may_advance", always(True)), mutations=("A1",), shown=NEITHER_HAS_IT)
 def test_under_min_isr_the_high_watermark_stands_still() -> None:
-    """The high watermark moved below min.insync.replicas, so the last replica acknowledged records that no other had."""
+    """The high watermark moved below min.insync.replicas, so the last replica acknowledged records alone."""
     alone = Alone(isr=(1,), min_isr=2, leo=10)
     alone.append(5)
     alone.fetch(2, 12)

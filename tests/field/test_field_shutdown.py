@@ -34,7 +34,7 @@ def _always_clean() -> tuple[Patch, ...]:
 
 @bug("KAFKA-18635", planted=_always_clean, mutations=("A3",), shown=NEITHER_HAS_IT)
 def test_an_unclean_shutdown_is_noticed() -> None:
-    """The detection of unclean shutdowns had been turned off, and a broker that may have lost records stayed eligible."""
+    """The detection of unclean shutdowns was off, and a broker that may have lost records stayed eligible."""
     there = world()
     for broker in (3, 2, 1):
         there.fence(broker)
