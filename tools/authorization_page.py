@@ -62,7 +62,7 @@ def _tables(rows: tuple[Row, ...], forwarded: bool) -> Iterator[str]:
 def _name(api: ApiKey, forwarded: bool) -> str:
     name = "".join(part.capitalize() for part in api.name.split("_"))
     star = "\\*" if forwarded and api in FORWARDABLE else ""
-    return f"{name}{star} ({int(api)})"
+    return f"{name}{star}"
 
 
 def _check(row: Row) -> _Check:
