@@ -126,9 +126,8 @@ def documented(group: tuple[Definition, ...]) -> str:
     kafkas = [each for each in group if each.kafka and not each.kafka.endswith("(KIP-966)")]
     ours = [each for each in group if each not in kafkas]
     listed = f"Kafka's: {', '.join(map(_shown, kafkas))}.\n" if kafkas else ""
-    rows = [f"| {_shown(each)} | {each.help} |" for each in ours]
-    table = "\n".join(["| Metric | Meaning |", "|---|---|", *rows]) + "\n" if rows else ""
-    return listed + ("\n" if listed and table else "") + table
+    explained = "".join(f"* {_shown(each)}: {each.help}\n" for each in ours)
+    return listed + ("\n" if listed and explained else "") + explained
 
 
 def _shown(metric: Definition) -> str:
