@@ -37,7 +37,7 @@ help:
 	@echo "make digests  the simulator's digests written down anew, after a change that is meant to change them"
 	@echo "make check    lint, types, import rules, dead code"
 	@echo "make coverage"
-	@echo "              the default tests once more, and docs/coverage.md: lines and branches that they run"
+	@echo "              the default tests once more, and bench/results/coverage.md: lines and branches that they run"
 	@echo "make bench    the benchmark"
 	@echo "               (clients, interop, stories, spark and test take TESTS=path to run only some)"
 	@echo "make proof    what others say of it, on one page: twenty minutes (needs Java and Maven)"

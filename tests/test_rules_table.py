@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tanist.lab.scenarios.deviations import ALL
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "tanist"
 TESTS = ROOT / "tests"
@@ -18,25 +20,32 @@ RULES = ROOT / "docs" / "rules.md"
 KIP = ROOT / "docs" / "kip966.md"
 
 FACTS = range(1, 169)
-VERDICTS = ("yes", "differs: ", "in part: ", "n/a: ")
+_VERDICT = re.compile(r"\. \*\*(Differs:|In part:|Here:|n/a)\*\*")
 _REFERENCE = re.compile(r"`([^`]+)`")
+_PLACE = re.compile(r"[\w/]+\.py(?:::\w+)?|test_\w+(?:::\w+)?|(?:rec|pcb|ctl|hand|deviates)-[\w-]+")
+"""Of what stands in backquotes, a module, a test or a scenario."""
 
 
 class Row(NamedTuple):
     number: int
-    fact: str
-    here: str
-    module: str
-    tests: str
+    rule: str
+    where: str
 
+    @property
+    def fact(self) -> str:
+        return _VERDICT.split(self.rule)[0]
 
-def cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+    @property
+    def verdict(self) -> str:
+        """Empty: tanist does the same."""
+        found = _VERDICT.search(self.rule)
+        return found[1] if found else ""
 
 
 def rows() -> list[Row]:
-    lines = [line for line in RULES.read_text(encoding="utf-8").splitlines() if re.match(r"\| \d+ \|", line)]
-    return [Row(int(number), *rest) for number, *rest in map(cells, lines)]
+    """The rules, and what stands behind the last of a rule's sentences: modules and tests."""
+    items = re.findall(r"^\* \*\*(\d+)\*\* (.*?)(?:\. (`.*))?$", RULES.read_text(encoding="utf-8"), re.MULTILINE)
+    return [Row(int(number), rule, where) for number, rule, where in items]
 
 
 def section(page: Path, heading: str) -> str:
@@ -44,10 +53,9 @@ def section(page: Path, heading: str) -> str:
     return page.read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
-def kip_rows() -> list[list[str]]:
-    """The rows of all tables in the KIP's rules, without their heads."""
-    lines = [line for line in section(KIP, "Rules").splitlines() if line.startswith("|")]
-    return [cells(line) for line in lines if not line.startswith(("| Rule", "|---"))]
+def kip_rules() -> list[str]:
+    """The items of the lists in the KIP's rules."""
+    return [line.removeprefix("* ") for line in section(KIP, "Rules").splitlines() if line.startswith("* ")]
 
 
 @cache
@@ -74,14 +82,30 @@ def scenario_ids() -> frozenset[str]:
     return frozenset(re.findall(r"^- \{?id: ([\w-]+)", text, re.MULTILINE))
 
 
+@cache
+def numbers_in_names() -> frozenset[int]:
+    """Rules that a test has in its name: `test_rule_41_...`, `test_rules_3_and_100_...`."""
+    found: set[int] = set()
+    for path in files_of_tests().values():
+        for name in names_in(path):
+            if cited := re.match(r"test_(?:\w+_)?(?:rule|fact)s?_(\d+(?:_(?:and_)?\d+)*)(?:_|$)", name):
+                found.update(int(number) for number in re.findall(r"\d+", cited[1]))
+    return frozenset(found)
+
+
+def modules(references: str) -> list[str]:
+    return [each for each in _REFERENCE.findall(references) if ".py" in each]
+
+
+def checks(references: str) -> list[str]:
+    return [each for each in _REFERENCE.findall(references) if ".py" not in each]
+
+
 def missing(references: str) -> Iterator[str]:
     """Of modules, tests and scenarios in backquotes, those that there are none of."""
     for reference in _REFERENCE.findall(references):
         place, _, name = reference.partition("::")
-        if reference.startswith("scenario "):
-            if reference.removeprefix("scenario ") not in scenario_ids():
-                yield reference
-        elif place.endswith(".py"):
+        if place.endswith(".py"):
             path = SOURCE / place
             if not path.is_file() or (name and name not in names_in(path)):
                 yield reference
@@ -89,7 +113,7 @@ def missing(references: str) -> Iterator[str]:
             found = files_of_tests().get(place)
             if found is None or (name and name not in names_in(found)):
                 yield reference
-        else:
+        elif reference not in scenario_ids():
             yield f"{reference}: neither module nor test nor scenario"
 
 
@@ -99,53 +123,56 @@ def test_every_fact_is_there_once_and_in_order() -> None:
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: str(row.number))
 def test_a_row_says_what_holds_and_by_what(row: Row) -> None:
-    assert 2 <= len(row.fact.split()) <= 12
-    assert row.here.startswith(VERDICTS)
-    if row.here.startswith("n/a"):
-        assert (row.module, row.tests) == ("", "")
+    assert 2 <= len(row.fact.split()) <= 13
+    if row.verdict == "n/a":
+        assert row.where == ""
     else:
-        assert [name for name in _REFERENCE.findall(row.module) if ".py" in name]
-        assert _REFERENCE.findall(row.tests)
-    assert list(missing(row.module + row.tests)) == []
+        assert modules(row.where)
+        assert row.number in numbers_in_names() or checks(row.where)
+    assert list(missing(row.where)) == []
 
 
-@pytest.mark.parametrize("row", kip_rows(), ids=lambda row: row[0][:40])
-def test_a_rule_of_the_kip_says_where_it_is_and_what_holds_it(row: list[str]) -> None:
-    rule, module, tests = row
-    assert rule
-    assert list(missing(tests)) == []
-    if module.startswith("—"):
-        assert len(module.split()) > 3, "a rule that is not kept says why"
-    else:
-        assert [name for name in _REFERENCE.findall(module) if ".py" in name]
-        assert list(missing(module)) == []
-        assert _REFERENCE.findall(tests)
+@pytest.mark.parametrize("rule", kip_rules(), ids=lambda rule: rule[:40])
+def test_a_rule_of_the_kip_says_where_it_is_and_what_holds_it(rule: str) -> None:
+    if " — " in rule:
+        assert len(rule.partition(" — ")[2].split()) > 3, "a rule that is not kept says why"
+        return
+    named = " ".join(f"`{each}`" for each in _REFERENCE.findall(rule) if _PLACE.fullmatch(each))
+    cited = [row for row in rows() if row.number in numbers_in(rule)]
+    assert modules(named) or any(modules(row.where) for row in cited)
+    held = any(row.number in numbers_in_names() or checks(row.where) for row in cited)
+    assert checks(named) or held
+    assert list(missing(named)) == []
+
+
+def numbers_in(rule: str) -> set[int]:
+    """Those of rules.md, in brackets: (1, 118), (121-123)."""
+    cited = re.findall(r"(\d+)(?:-(\d+))?", " ".join(re.findall(r"\(([\d, -]+)\)", rule)))
+    return {number for first, last in cited for number in range(int(first), int(last or first) + 1)}
 
 
 def test_no_rule_of_the_kip_is_there_twice() -> None:
-    rules = [row[0] for row in kip_rows()]
+    rules = [rule.partition(". `")[0] for rule in kip_rules()]
     assert len(rules) > 80
     assert sorted(set(rules)) == sorted(rules)
 
 
-def test_what_differs_in_one_table_differs_in_the_other() -> None:
-    differing = {row.number for row in rows() if not row.here.startswith("yes")}
-    table = section(KIP, "Where we differ from Apache Kafka 4.3")
-    for line in table.splitlines():
-        if re.match(r"\| [\d, ]+ \|", line):
-            numbers = {int(number) for number in cells(line)[0].split(",")}
-            assert numbers & differing, line
+def test_what_the_code_knows_to_differ_is_a_row_that_says_so() -> None:
+    differing = {row.number for row in rows() if row.verdict == "Differs:"}
+    for deviation in ALL:
+        assert {int(number) for number in deviation.fact.split(", ")} & differing, deviation
 
 
 def test_what_is_not_there_is_missed() -> None:
-    there = "`replica/leader.py::_may_advance`, `test_rules_table::test_what_is_not_there_is_missed`, `scenario rec-01`"
+    there = "`replica/leader.py::_may_advance`, `test_rules_table::test_what_is_not_there_is_missed`, `rec-01`"
     assert list(missing(there)) == []
     for gone in (
         "`replica/leader.py::_may_advanced`",
         "`replica/leaders.py`",
         "`test_rules_table::test_nothing`",
         "`test_rules_tables`",
-        "`scenario rec-1`",
+        "`rec-1`",
         "`something`",
     ):
         assert len(list(missing(there + gone))) == 1
+    assert numbers_in("A rule (1, 118) of (121-123)") == {1, 118, 121, 122, 123}

@@ -1,4 +1,4 @@
-"""Run the default tests under coverage.py, and write a table of lines and branches per package to docs/coverage.md.
+"""Run the default tests under coverage.py, and write a table by package to bench/results/coverage.md.
 
     python tools/measure_coverage.py run [ARGUMENTS OF pytest...]
     python tools/measure_coverage.py report
@@ -22,7 +22,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "build" / "coverage"
-PAGE = ROOT / "docs" / "coverage.md"
+PAGE = ROOT / "bench" / "results" / "coverage.md"
 SOURCE = "src/tanist/"
 
 HEAD = """# Coverage

@@ -1,6 +1,6 @@
 """Every rule and every property that code, pages and tests cite exists where it is numbered.
 
-"Rule 41" is a row of docs/rules.md. S1, U1 and L1 are properties of docs/simulator.md, C1 of docs/groups.md, E1 of
+"Rule 41" is in docs/rules.md. S1, U1 and L1 are properties of docs/simulator.md, C1 of docs/groups.md, E1 of
 docs/model-checker.md; A1 and G1 are mutations of docs/mutations.md.
 """
 
@@ -27,7 +27,7 @@ FAMILIES = {
     "A": "mutations.md",
     "G": "mutations.md",
 }
-"""The letter of a property, and the page whose tables have it."""
+"""The letter of a property, and the page that has it, in a table or a list."""
 
 _NUMBER = r"\d+[a-z]?"
 _RULES = re.compile(rf"(?:\b|_)(?:[Rr]ule|[Ff]act)s?[ _]({_NUMBER}(?:(?:-| to |, and | and |, ){_NUMBER}\b)*)")
@@ -43,7 +43,7 @@ def sources() -> Iterator[Path]:
 @cache
 def rules() -> frozenset[int]:
     page = (DOCS / "rules.md").read_text(encoding="utf-8")
-    return frozenset(int(number) for number in re.findall(r"^\| (\d+) \|", page, re.MULTILINE))
+    return frozenset(int(number) for number in re.findall(r"^\* \*\*(\d+)\*\* ", page, re.MULTILINE))
 
 
 @cache
@@ -51,7 +51,9 @@ def properties() -> frozenset[str]:
     found: set[str] = set()
     for letter, page in FAMILIES.items():
         text = (DOCS / page).read_text(encoding="utf-8")
-        for name, last in re.findall(rf"^\| ({letter}\d+b?)(?:-{letter}(\d+))? \|", text, re.MULTILINE):
+        for name, last in re.findall(
+            rf"^(?:\| |\* \*\*)({letter}\d+b?)(?:-{letter}(\d+))?(?: \||\*\*) ", text, re.MULTILINE
+        ):
             found.add(name)
             if last:
                 found.update(f"{letter}{number}" for number in range(int(name[1:]), int(last) + 1))

@@ -32,7 +32,6 @@ NOT_OURS = {
     "orders.txt": "a reader's, in an example",
     "shipped.txt": "the same",
     "picture.svg": "an operator's",
-    "kafka-topics.sh": "Apache Kafka's",
     "kafka-leader-election.sh": "Apache Kafka's",
 }
 """Names that look like files of the repository, and whose they are."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -121,12 +122,33 @@ def test_everything_in_the_catalog_is_reported_and_nothing_else(cluster: Cluster
 
 
 def documented(group: tuple[Definition, ...]) -> str:
-    """The table of a group, as docs/metrics.md has it."""
-    lines = ["| Prometheus name | Type | Kafka's name | Meaning |", "|---|---|---|---|"]
-    for each in group:
-        name = each.name + ("{" + ", ".join(each.labels) + "}" if each.labels else "")
-        lines.append(f"| `{name}` | {each.kind.value} | {f'`{each.kafka}`' if each.kafka else '—'} | {each.help} |")
-    return "\n".join(lines) + "\n"
+    """The metrics of a group, as docs/metrics.md has them: Kafka's own are listed, the others are explained."""
+    kafkas = [each for each in group if each.kafka and not each.kafka.endswith("(KIP-966)")]
+    ours = [each for each in group if each not in kafkas]
+    listed = f"Kafka's: {', '.join(map(_shown, kafkas))}.\n" if kafkas else ""
+    explained = "".join(f"* {_shown(each)}: {each.help}\n" for each in ours)
+    return listed + ("\n" if listed and explained else "") + explained
+
+
+def _shown(metric: Definition) -> str:
+    evident = metric.name.endswith(("_total", "_sum"))
+    counter = " (counter)" if metric.kind is Kind.COUNTER and not evident else ""
+    return f"`{metric.name}{'{' + ', '.join(metric.labels) + '}' if metric.labels else ''}`{counter}"
+
+
+def test_kafkas_name_follows_from_prometheus_name_as_the_documentation_says() -> None:
+    of_kip_966 = [each for each in DEFINITIONS.values() if each.kafka.endswith("(KIP-966)")]
+    assert len(of_kip_966) == 5
+    for each in DEFINITIONS.values():
+        if each.name.startswith("kafka_") and each not in of_kip_966:
+            found = re.match(r"([\w.]+):type=([\w-]+)(?:.* |,)(?:name=)?([\w-]+)", each.kafka)
+            assert found, each
+            expected = re.sub(r"\W", "", "".join(found.groups())).lower()
+            ending = each.name.replace("_", "").removeprefix(expected.removesuffix("persec"))
+            assert ending in ("", "count", "sum", "total"), each
+            assert expected.endswith("persec") <= (ending == "total"), each
+        else:
+            assert each in of_kip_966 or (not each.kafka and each.name.startswith(("tanist_", "process_"))), each
 
 
 @pytest.mark.parametrize(

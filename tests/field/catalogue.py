@@ -1,6 +1,6 @@
 """Bugs that replicated logs have had: each is a test that fails if tanist had it, and mostly one that plants it.
 
-`bug` makes a row of docs/field.md of a test. The test's docstring is one sentence: what went wrong there. `planted`
+`bug` makes an entry of docs/field.md of a test. The test's docstring is one sentence: what went wrong there. `planted`
 makes the patches that put the bug into tanist; with them the test must be red. `tools/field_page.py` writes the page.
 """
 
@@ -24,7 +24,7 @@ NEITHER_HAS_IT: Mapping[str, bool] = {"4.3.1": False, "4.4.0": False}
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """A row of the table."""
+    """An entry of docs/field.md."""
 
     source: str
     """Where it was: the number of an issue, or of a pull request."""

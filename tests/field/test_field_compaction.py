@@ -17,9 +17,7 @@ def _all_is_stable(log: Log, high_watermark: int) -> int:
 
 @bug("KAFKA-13194", planted=fixed(Log, "last_stable_offset", _all_is_stable))
 def test_what_is_not_committed_takes_nothing_away() -> None:
-    """The cleaner went beyond the high watermark when no transaction was open, and records that were never committed
-    took the place of committed ones.
-    """
+    """The cleaner went beyond the high watermark, and uncommitted records took the place of committed ones."""
     disk = MemoryDisk()
     log = open_log(disk, COMPACT)
     put(log, [(b"k", b"committed"), (b"other", b"value")])
@@ -35,9 +33,7 @@ def test_what_is_not_committed_takes_nothing_away() -> None:
 
 @bug("KAFKA-5490, KAFKA-8335", planted=fixed(LogCleaning, "_is_last_of_producer", always(False)))
 def test_the_last_batch_of_a_producer_stays_without_its_records() -> None:
-    """The cleaner removed the last batch of an idempotent producer with its records, and its sequence was forgotten at
-    the next start.
-    """
+    """The cleaner removed an idempotent producer's last batch, and its sequence was forgotten at the next start."""
     disk = MemoryDisk()
     log = open_log(disk, COMPACT)
     put(log, [(b"first", b"of its epoch")])

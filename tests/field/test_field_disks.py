@@ -45,9 +45,7 @@ def _empty_is_none() -> tuple[Patch, ...]:
 
 @bug("KAFKA-16541, KAFKA-15312", planted=_empty_is_none, was_here=True)
 def test_an_epoch_checkpoint_that_a_loss_of_power_has_emptied_is_made_anew() -> None:
-    """The leader epoch checkpoint was renamed into place and no longer synced, and a loss of power could leave it
-    corrupt or empty.
-    """
+    """The leader epoch checkpoint was renamed without a sync, and a loss of power could empty it."""
     for content in LEFT:
         disk = MemoryDisk()
         log = open_log(disk, LogConfig(segment_bytes=2 * SIZE))
@@ -73,9 +71,7 @@ def _must_be_whole(disk: Any, path: str, topic_id: UUID) -> UUID:
 
 @bug("KAFKA-16814", planted=fixed(log_module, "read_or_write_topic_id", _must_be_whole))
 def test_a_log_whose_topic_id_a_loss_of_power_has_taken_does_not_stop_the_broker() -> None:
-    """A broker did not start when the file with a log's topic id was missing, which an unclean stop could leave so
-    because the file was written and not flushed.
-    """
+    """A broker did not start when the file with a log's topic id was missing, as after an unclean stop."""
     for content in LEFT:
         disk, directory = filled()
         for log in directory.logs.values():
@@ -98,7 +94,7 @@ def _goes_on() -> tuple[Patch, ...]:
 
 @bug("KAFKA-10778", planted=_goes_on)
 def test_a_log_whose_write_has_failed_takes_no_more() -> None:
-    """After a write had failed the log took further appends until it was taken offline a moment later."""
+    """After a failed write the log took further appends until it was offline."""
     disk = MemoryDisk()
     log = open_log(disk)
     add(log, 3)
@@ -118,8 +114,8 @@ def test_a_log_whose_write_has_failed_takes_no_more() -> None:
     mutations=("A4",),
 )
 def test_a_start_that_dies_while_it_loads_was_no_clean_stop() -> None:
-    """The mark of a clean stop was removed when all logs were loaded, so that a broker that died while it loaded them
-    was taken for one that had stopped cleanly.
+    """The mark of a clean stop outlived the loading of logs, so a broker that died meanwhile counted as stopped
+    cleanly.
     """
     disk, directory = filled()
     directory.shutdown_cleanly(77, {})
@@ -138,7 +134,7 @@ def _all_that_is_old(segments: Segments, config: Any, start: int, end: int, high
 
 @bug("KAFKA-5634", planted=fixed(log_module, "expired_segments", _all_that_is_old), mutations=("trim-committed",))
 def test_retention_stops_at_the_high_watermark() -> None:
-    """Retention deleted segments above the high watermark, and the log started beyond what was committed."""
+    """Retention deleted segments above the high watermark."""
     log = open_log(config=LogConfig(segment_bytes=2 * SIZE, retention_ms=5_000))
     for number in range(10):
         add(log, timestamp=number)

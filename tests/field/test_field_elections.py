@@ -88,7 +88,7 @@ def _unclean_if(is_unclean: Callable[[Any, int], bool]) -> Breaks:
 
 @bug("KAFKA-18940", planted=_unclean_if(lambda before, leader: leader not in before.isr))
 def test_an_election_from_the_elr_is_clean() -> None:
-    """An election from the ELR was counted as unclean, because the leader had not been in the ISR."""
+    """An election from the ELR was counted as unclean."""
     there = leaderless()
     event = _elected(there, elections.broker_unfenced(there.image, 2, there.settings))
     assert (event.leader, event.from_elr, event.unclean) == (2, True, False)
@@ -96,9 +96,7 @@ def test_an_election_from_the_elr_is_clean() -> None:
 
 @bug("KAFKA-19212", planted=_unclean_if(lambda before, leader: leader not in (*before.isr, *before.elr)))
 def test_the_end_of_a_reassignment_that_elects_who_joined_last_is_clean() -> None:
-    """A reassignment whose last replica to join became the leader with the same record was counted as an unclean
-    election, because the leader had not been in the ISR before.
-    """
+    """A reassignment whose last replica to join became the leader was counted as an unclean election."""
     there = world([3, 1], unfenced=(1, 2, 3))
     there.reassign({"topic": "foo", "p": 0, "replicas": [2, 1]})
     before = there.image
@@ -124,9 +122,7 @@ def _no_directory_asked() -> tuple[Patch, ...]:
 
 @bug("KAFKA-18845", planted=_no_directory_asked, apache="was in a test of its own")
 def test_a_broker_on_another_disk_does_not_lead_with_what_it_has_lost() -> None:
-    """A test restarted a broker with another log directory and expected it to lead a partition of the old one: it must
-    not, and a heartbeat with the old broker epoch must not unfence it.
-    """
+    """A test expected a broker with another log directory to lead a partition of the old one."""
     there = leaderless()
     old = there.image.brokers[2].epoch
     cluster = there._cluster
@@ -144,9 +140,7 @@ def _without_elr() -> tuple[Patch, ...]:
 
 @bug("KAFKA-19452", planted=_without_elr, apache="was in a test of its own")
 def test_of_brokers_that_stop_together_each_can_lead_again() -> None:
-    """Two brokers stopped together, and which of them could lead when it came back hung on the order in which the
-    controller fenced them.
-    """
+    """Of two brokers that stopped together, the order of fencing decided which could lead again."""
     for first, second in ((1, 2), (2, 1)):
         for returning in (1, 2):
             there = world([1, 2], unfenced=(1, 2))
@@ -171,8 +165,8 @@ def _ends_with_what_is_added(moving: Reassignment, isr: tuple[int, ...]) -> Comp
 
 @bug("KAFKA-15665", planted=fixed(change, "complete", _ends_with_what_is_added), shown=NEITHER_HAS_IT)
 def test_a_reassignment_does_not_end_with_fewer_copies() -> None:
-    """A reassignment was complete as soon as the added replicas were in sync, though one that stayed was not, and the
-    partition fell below min.insync.replicas.
+    """A reassignment completed while a replica that stayed was not in sync, and the partition fell below
+    min.insync.replicas.
     """
     for elr in (True, False):
         there = world([1, 2, 3], elr=elr, unfenced=(1, 3))

@@ -54,9 +54,7 @@ class _WithoutElr(PartitionContexts):
 
 @bug("apache/kafka#20716", planted=fixed(directories, "PartitionContexts", _WithoutElr), shown=NEITHER_HAS_IT)
 def test_the_choice_of_a_directory_keeps_the_elr() -> None:
-    """AssignReplicasToDirs built its partition changes without the ELR feature, so that a broker that reported a
-    directory cleared the ELR of the partition.
-    """
+    """AssignReplicasToDirs ignored the ELR feature, so a broker that reported a directory cleared the ELR."""
     cluster = _cluster()
     _under_min_isr(cluster)
     assert assign(cluster, 1, directory(1, 1), "foo") == ["NONE"]
@@ -79,7 +77,7 @@ def _clears_all(image: Any, records: Iterable[Any]) -> list[Any]:
     shown=BOTH_HAVE_IT,
 )
 def test_the_same_minimum_again_keeps_the_elr() -> None:
-    """A change of the cluster's min.insync.replicas cleared all ELRs even if the value was the one it had."""
+    """Setting the cluster's min.insync.replicas to the value that it had cleared all ELRs."""
     cluster = _cluster()
     cluster.create_topic("bar", (1, 2, 3))
     assert cluster.set_config(CLUSTER, MIN_ISR, "2").error_code == 0
@@ -97,7 +95,7 @@ def _by_the_isr(before: Any, target: Target, elected: Any, lost: tuple[int, ...]
 
 @bug("apache/kafka#20629", planted=fixed(change, "_last_known_elr", _by_the_isr), shown=NEITHER_HAS_IT)
 def test_a_partition_without_leader_remembers_the_last_one() -> None:
-    """Whether the last leader was noted hung on the record's ISR being empty and not on the leader being lost."""
+    """The last leader was noted when the ISR became empty, not when the leader was lost."""
     there = leaderless()
     there.register({"broker": 2, "clean": False})
     expect(there, isr=[], elr=[1], leader=-1, last_known_elr=[1])
@@ -110,9 +108,7 @@ def test_a_partition_without_leader_remembers_the_last_one() -> None:
 
 @bug("KAFKA-16540", planted=lambda: (Patch(features, "elr_safety_records", always(())),))
 def test_with_elr_there_is_one_minimum_for_all() -> None:
-    """Brokers could have min.insync.replicas of their own while ELR was on, and disagreed with the controller about
-    whether the high watermark may move.
-    """
+    """Brokers could have their own min.insync.replicas while ELR was on, and disagreed with the controller."""
     cluster = _cluster(elr=False)
     assert cluster.set_config((4, "2"), MIN_ISR, "3").error_code == 0
     update = FeatureUpdateKey(feature=ELR_VERSION, max_version_level=1, upgrade_type=1)
@@ -124,9 +120,7 @@ def test_with_elr_there_is_one_minimum_for_all() -> None:
 
 @bug("KAFKA-18634", planted=fixed(snapshot, "supports_elr", always(False)))
 def test_a_snapshot_has_the_elr() -> None:
-    """Whether ELR was on was asked of the metadata version and not of the feature, and the image that was written
-    could lack the fields.
-    """
+    """The metadata version, not the feature, decided about ELR, and snapshots could lack the fields."""
     cluster = _cluster()
     _under_min_isr(cluster)
     again = from_records(to_records(cluster.image), cluster.settings.topic_defaults())
@@ -142,9 +136,7 @@ def test_a_snapshot_has_the_elr() -> None:
     "strimzi #11685", planted=fixed(alter_configs, "_forbidden", always(None)), apache="as meant", shown=NEITHER_HAS_IT
 )
 def test_a_brokers_own_minimum_is_refused_and_the_clusters_is_not() -> None:
-    """An operator set min.insync.replicas for each broker, which is refused with ELR, and restarted them for ever: the
-    cluster's value could be set all the time.
-    """
+    """An operator set min.insync.replicas for each broker, was refused, and restarted the brokers for ever."""
     cluster = _cluster()
     since = len(cluster.log)
     refused = cluster.set_config((4, "1"), MIN_ISR, "2")
@@ -158,8 +150,8 @@ def test_a_brokers_own_minimum_is_refused_and_the_clusters_is_not() -> None:
     "strimzi #11854", planted=fixed(alter_configs, "_forbidden", always(None)), apache="as meant", shown=NEITHER_HAS_IT
 )
 def test_the_clusters_minimum_cannot_be_removed_but_set_to_its_default() -> None:
-    """An operator that had never set min.insync.replicas found the value that ELR sets, tried to delete it, was
-    refused, and restarted the brokers for ever.
+    """An operator tried to delete the min.insync.replicas that ELR sets, was refused, and restarted the brokers for
+    ever.
     """
     cluster = _cluster()
     since = len(cluster.log)

@@ -26,9 +26,7 @@ PRODUCER: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0}
     apache="never had it",
 )
 def test_a_retry_to_the_next_leader_is_recognised() -> None:
-    """A retry was refused as out of order and not recognised, so that clients bumped their epoch and wrote the record a
-    second time.
-    """
+    """A retry was refused as out of order, so clients bumped their epoch and wrote the record twice."""
     log = open_log()
     log.append_as_follower(fetched(0, 2, sequence=0, **PRODUCER), 0)
     log.append_as_follower(fetched(2, 1, sequence=2, **PRODUCER), 0)
@@ -51,8 +49,8 @@ def _checks_as_a_leader() -> tuple[Patch, ...]:
 
 @bug("KAFKA-6003", planted=_checks_as_a_leader)
 def test_a_replica_takes_any_sequence_of_a_producer_that_it_does_not_know() -> None:
-    """A replica whose log began later than its leader's refused the leader's batches for ever, because it had not seen
-    the producer's first sequences.
+    """A replica whose log began later than its leader's refused batches of producers whose first sequences it had not
+    seen.
     """
     log = open_log()
     assert log.append_as_follower(fetched(40, 1, sequence=7, **PRODUCER), 0).error == 0
@@ -65,9 +63,7 @@ def _forgets_all(states: ProducerStates, offset: int) -> None:
 
 @bug("KAFKA-7190, redpanda #29623", planted=fixed(ProducerStates, "forget_below", _forgets_all), shown=NEITHER_HAS_IT)
 def test_a_producer_outlives_its_records() -> None:
-    """When a log's start passed a producer's records its state was forgotten, and its next batch was refused or a retry
-    written twice.
-    """
+    """A producer's state was forgotten with its records, and its next batch was refused or a retry written twice."""
     disk = MemoryDisk()
     log = open_log(disk)
     log.append_as_leader(batch([b"value"] * 3, sequence=0, **PRODUCER), 0, 0)
@@ -95,7 +91,7 @@ def _mutates_first() -> tuple[Patch, ...]:
 
 @bug("KAFKA-6683", planted=_mutates_first)
 def test_a_refused_batch_is_not_in_its_producers_state() -> None:
-    """The state of a producer was changed before its batch was appended, and stayed so when the append failed."""
+    """A producer's state was changed before its append, and stayed so when that failed."""
     log = open_log()
     log.append_as_leader(batch([b"one"], sequence=0, **PRODUCER), 0, 0)
     states = log.producers

@@ -28,9 +28,7 @@ def _is_unattached() -> tuple[Patch, ...]:
 
 @bug("KAFKA-10527", planted=_is_unattached)
 def test_a_restarted_leader_has_no_part_in_its_epoch_any_more() -> None:
-    """A leader that restarted led the same epoch again, though it may have lost records of it that were not flushed,
-    and gave their offsets to others.
-    """
+    """A restarted leader led the same epoch again, and gave the offsets of lost records to others."""
     kit = Kit(stored=ElectionState(5, ME, None), log=log_of([(4, 3)]))
     assert kit.node.role == "Resigned"
     assert not part_of(kit.ask(vote(5, 1, 4, 3))).vote_granted
@@ -40,9 +38,7 @@ def test_a_restarted_leader_has_no_part_in_its_epoch_any_more() -> None:
 
 @bug("KAFKA-15489, KAFKA-16144", planted=fixed(QuorumLeader, "_check_quorum_deadline", always(None)))
 def test_a_leader_that_no_majority_fetches_from_resigns() -> None:
-    """A leader that was cut off from the others led on for ever beside their new leader; the mend made the only voter
-    of a quorum resign as well.
-    """
+    """A leader that was cut off led on for ever; the mend made an only voter resign as well."""
     kit = elected()
     kit.pass_time(2 * kit.config.fetch_timeout_ms)
     assert not kit.node.is_leader
@@ -65,9 +61,7 @@ def _learns_no_epoch_by_a_pre_vote() -> tuple[Patch, ...]:
 
 @bug("etcd #8243, openraft #1796", planted=_learns_no_epoch_by_a_pre_vote, apache="never had it")
 def test_a_pre_vote_of_a_former_epoch_learns_of_the_present_one() -> None:
-    """A node of a lower term and one of a higher term rejected each other's pre-votes for ever, because neither took
-    over the higher term.
-    """
+    """Nodes of two terms rejected each other's pre-votes for ever, because neither took over the higher term."""
     kit = Kit(stored=ElectionState(1), log=log_of([(1, 3)]))
     kit.role_timeout()
     asked = kit.last_sent(VoteRequest)
@@ -92,9 +86,7 @@ def _waits_anew() -> tuple[Patch, ...]:
 
 @bug("hashicorp/raft #609", planted=_waits_anew, apache="never had it")
 def test_who_grants_a_pre_vote_waits_no_longer_for_it() -> None:
-    """A follower that granted a pre-vote counted that as a sign of its leader, so that a node that could not win kept
-    all others from standing.
-    """
+    """A granted pre-vote counted as a sign of the leader, so a node that could not win kept others from standing."""
     kit = Kit(stored=ElectionState(5), log=log_of([(5, 3)]))
     due_ms = kit.node._quorum.role.deadline_ms
     assert due_ms is not None

@@ -25,9 +25,7 @@ from tests.replica.test_replica_follower import follower, reported
 
 @bug("KAFKA-15583", planted=fixed(LeaderState, "_may_advance", always(True)), mutations=("A1",), shown=NEITHER_HAS_IT)
 def test_under_min_isr_the_high_watermark_stands_still() -> None:
-    """The high watermark moved while fewer replicas than min.insync.replicas were in sync, so that the last of them
-    had acknowledged records that no other had.
-    """
+    """The high watermark moved below min.insync.replicas, so the last replica acknowledged records alone."""
     alone = Alone(isr=(1,), min_isr=2, leo=10)
     alone.append(5)
     alone.fetch(2, 12)
@@ -46,9 +44,7 @@ def _as_configured(leader: IsrMembership) -> int:
     shown=NEITHER_HAS_IT,
 )
 def test_no_more_replicas_must_be_in_sync_than_there_are() -> None:
-    """By the documentation a partition with fewer replicas than min.insync.replicas could not be written: the effective
-    minimum is the number of replicas.
-    """
+    """By the documentation a partition with fewer replicas than min.insync.replicas could not be written."""
     alone = Alone(replicas=(1,), isr=(1,), min_isr=2)
     assert alone.leader.check_before_append(-1) == 0
     alone.append(3)
@@ -67,9 +63,7 @@ def _waits_for_the_next_fetch() -> tuple[Patch, ...]:
 
 @bug("KAFKA-13091", planted=_waits_for_the_next_fetch)
 def test_the_high_watermark_moves_when_the_isr_has_shrunk() -> None:
-    """When the controller had agreed to an ISR without the replica that held it back, the high watermark stood still
-    until the next fetch.
-    """
+    """After a shrink of the ISR the high watermark stood still until the next fetch."""
     alone = Alone(isr=(1, 2, 3), leo=10)
     alone.append()
     alone.fetch(2, 11)
@@ -96,9 +90,7 @@ def _who_is_at_the_high_watermark() -> tuple[Patch, ...]:
     shown=BOTH_HAVE_IT,
 )
 def test_under_min_isr_a_replica_joins_when_it_keeps_up() -> None:
-    """While too few replicas are in sync the high watermark stands still, and a follower that had only come as far as
-    that joined the ISR, left it as late, and joined again.
-    """
+    """Under min ISR a follower at the standing high watermark joined the ISR, left it as late, and joined again."""
     alone = Alone(isr=(1,), min_isr=2, leo=10, high_watermark=10)
     alone.append(1_000)
     assert (alone.high_watermark, alone.log.log_end_offset) == (10, 1_010)
@@ -130,9 +122,7 @@ def _late_from_the_start() -> tuple[Patch, ...]:
 
 @bug("fluss #3698", planted=_late_from_the_start, apache="never had it")
 def test_a_new_leaders_first_write_makes_nobody_late() -> None:
-    """A new leader dropped healthy followers from the ISR at its first write, before their first fetch; so did one that
-    heard of its leadership twice.
-    """
+    """A new leader dropped healthy followers from the ISR at its first write, before their first fetch."""
     alone = Alone(isr=(1, 2, 3), leo=10)
     alone.append()
     assert alone.leader.check_lag(alone.now_ms) == []
@@ -151,9 +141,7 @@ def _leaves_itself_out(leader: IsrMembership, now_ms: int) -> frozenset[int]:
 
 @bug("fluss #3927", planted=fixed(IsrMembership, "_late_members", _leaves_itself_out), apache="never had it")
 def test_the_leader_is_in_every_isr_that_it_proposes() -> None:
-    """In a race between the shrink task and a promotion a leader proposed an ISR without itself, and the coordinator
-    took it.
-    """
+    """In a race a leader proposed an ISR without itself, and the coordinator took it."""
     alone = Alone(isr=(1, 2), leo=10)
     alone.append()
     alone.now_ms += LAG_MS + 1
@@ -163,9 +151,7 @@ def test_the_leader_is_in_every_isr_that_it_proposes() -> None:
 
 @bug("KAFKA-7128", planted=fixed(IsrMembership, "_has_epoch_start", always(True)), mutations=("A12",))
 def test_who_joins_has_all_from_before_the_epoch() -> None:
-    """A follower joined the ISR of a new leader at its stale high watermark, before it had the records that were
-    committed under the last one.
-    """
+    """A follower joined a new leader's ISR at its stale high watermark, without all committed records."""
     alone = Alone(isr=(1, 2), leo=10)
     assert proposals(alone.fetch(3, 9).effects) == []
     assert len(proposals(alone.fetch(3, 10).effects)) == 1
@@ -178,7 +164,7 @@ def test_who_joins_has_all_from_before_the_epoch() -> None:
     shown=NEITHER_HAS_IT,
 )
 def test_a_fetch_from_before_a_reboot_adds_nobody() -> None:
-    """A fetch that a follower had sent before it rebooted expanded the ISR with the broker epoch of its new life."""
+    """A fetch from before a reboot expanded the ISR with the broker epoch after it."""
     alone = Alone(isr=(1,), leo=10)
     alone.fetch(2, 4, broker_epoch=1002)
     alone.brokers.mark(2, epoch=2002)
@@ -207,8 +193,8 @@ def _counts_who_diverges() -> tuple[Patch, ...]:
 
 @bug("KAFKA-13141", planted=_counts_who_diverges)
 def test_a_follower_that_diverges_commits_nothing() -> None:
-    """A fetch that was answered with a divergence counted as a confirmation, and the high watermark passed records that
-    the follower did not have.
+    """A fetch that was answered with a divergence counted, and the high watermark passed records that the follower
+    lacked.
     """
     alone = Alone(isr=(1, 2), leo=10, epochs=((4, 0),), leader_epoch=7)
     alone.append(5)
@@ -229,9 +215,7 @@ def _watermark_first() -> tuple[Patch, ...]:
 
 @bug("KAFKA-14704", planted=_watermark_first)
 def test_a_follower_cuts_before_it_believes_a_high_watermark() -> None:
-    """A follower took the leader's high watermark before it cut the records that diverge, and showed them to consumers
-    for a moment.
-    """
+    """A follower took the leader's high watermark before it truncated, and showed diverging records to consumers."""
     alone = follower(10, epochs=((3, 0), (4, 6)), high_watermark=6)
     effects = reported(alone, diverging_epoch=(3, 8), high_watermark=9, log_start_offset=0)
     assert HighWatermarkSet(9) not in effects
@@ -244,9 +228,7 @@ def _one_look(role: FollowerState, epoch: int, end_offset: int) -> tuple[int, bo
 
 @bug("KAFKA-6361", planted=fixed(FollowerState, "truncation_target", _one_look), mutations=("A26",))
 def test_two_fast_elections_leave_no_middle_that_diverges() -> None:
-    """After two leader changes in short order one look at the leader's epochs was not enough, and follower and leader
-    kept different records at the same offsets.
-    """
+    """After two fast leader changes follower and leader kept different records at the same offsets."""
     alone = follower(10, epochs=((1, 0), (3, 4)), high_watermark=2)
     # The leader has epoch 1 up to 3, epoch 2 up to 8, and then its own.
     reported(alone, diverging_epoch=(2, 8), high_watermark=2, log_start_offset=0)
@@ -261,9 +243,7 @@ def _starts_unwritten(leader: LeaderState) -> None:
 
 @bug("KAFKA-7415", planted=fixed(LeaderState, "_begin_epoch", _starts_unwritten))
 def test_an_epoch_in_which_nothing_was_written_is_known() -> None:
-    """A leader noted its epoch with its first record only, and could not tell a follower with records of an epoch
-    between where to cut.
-    """
+    """A leader noted its epoch with its first record only, and could not say where a follower should cut."""
     alone = Alone(isr=(1, 2, 3), leo=10, epochs=((4, 0),), leader_epoch=7)
     decision = alone.fetch(2, 12, last_epoch=6)
     assert decision.diverging == (4, 10)
@@ -275,8 +255,8 @@ def _any_epoch(batches: memoryview, last_epoch: int, leader_epoch: int) -> Any:
 
 @bug("KAFKA-18723", planted=fixed(appender, "examine_fetched", _any_epoch), mutations=("torn-ranges", "torn-answers"))
 def test_a_follower_takes_no_records_of_a_later_leader() -> None:
-    """A deposed leader truncated its log while an answer was under way, and its follower appended what the next leader
-    had written there.
+    """A deposed leader truncated its log while an answer was under way, and its follower appended the next leader's
+    records.
     """
     log = open_log()
     assert log.append_as_follower(fetched(0, 5, epoch=1), 1).error == 0
@@ -292,7 +272,7 @@ def test_a_follower_takes_no_records_of_a_later_leader() -> None:
     apache="never had it",
 )
 def test_a_new_leader_does_not_say_what_is_committed_before_it_knows() -> None:
-    """A new leader answered consumers before all that it had was replicated, and they read what was dropped later."""
+    """A new leader answered consumers too early, and they read records that were dropped later."""
     alone = Alone(isr=(1, 2), leo=10, high_watermark=6)
     assert not alone.leader.knows_what_is_committed()
     alone.fetch(2, 10)
@@ -305,9 +285,7 @@ def _by_the_log(leader: LeaderState, required_offset: int) -> AckStatus:
 
 @bug("redpanda #3003", planted=fixed(LeaderState, "acks_status", _by_the_log), apache="never had it")
 def test_a_write_of_a_deposed_leader_is_not_acknowledged() -> None:
-    """A leader that was deposed while a write was being replicated claimed that it had succeeded, though the next
-    leader truncated it.
-    """
+    """A deposed leader acknowledged a write that the next leader truncated."""
     alone = Alone(isr=(1, 2), leo=10, high_watermark=10)
     alone.append(3)
     waiting = alone.leader

@@ -12,9 +12,7 @@ from tests.field.catalogue import NEITHER_HAS_IT, bug
 
 @bug("KAFKA-18106", planted=fixed(elections, "broker_new_incarnation", no_records))
 def test_a_broker_that_comes_back_uncleanly_leads_nothing_in_its_old_epoch() -> None:
-    """A broker that registered again after an unclean shutdown got no partition changes: it kept its leaderships
-    without a new leader epoch.
-    """
+    """A broker kept its leaderships through an unclean shutdown, without a new leader epoch."""
     there = world([1, 2, 3])
     there.register({"broker": 1, "clean": False})
     expect(there, leader=2, leader_epoch=1, isr=[2, 3])
@@ -36,9 +34,7 @@ def _always_clean() -> tuple[Patch, ...]:
 
 @bug("KAFKA-18635", planted=_always_clean, mutations=("A3",), shown=NEITHER_HAS_IT)
 def test_an_unclean_shutdown_is_noticed() -> None:
-    """The detection of unclean shutdowns had been turned off: a broker that may have lost records stayed eligible, and
-    could be elected.
-    """
+    """The detection of unclean shutdowns was off, and a broker that may have lost records stayed eligible."""
     there = world()
     for broker in (3, 2, 1):
         there.fence(broker)

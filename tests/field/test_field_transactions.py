@@ -77,7 +77,7 @@ def _no_guard() -> tuple[Patch, ...]:
 
 @bug("KAFKA-18575", planted=_no_guard, mutations=("T9",))
 def test_an_answer_from_before_the_marker_does_not_count() -> None:
-    """The answer to a verification counted after the marker had come, and the transaction hung."""
+    """A verification was answered after the marker had come, and the transaction hung."""
     states = ProducerStates()
     states.append(1, 0, 0, 0, 0, 100, transactional=True)
     states.append_marker(1, 0, 0, 1, 100, aborted=False)
@@ -98,7 +98,7 @@ def _the_client_asks_again() -> tuple[Patch, ...]:
 
 @bug("KAFKA-18654", planted=_the_client_asks_again)
 def test_the_next_transaction_begins_while_the_markers_are_written() -> None:
-    """While the markers of the last transaction were written the client had to wait and ask again."""
+    """While markers were written the client had to wait and ask again."""
     cluster = Cluster(config={"transaction.state.log.num.partitions": "1"})
     cluster.create_topic("t")
     producer = TransactionalProducer(cluster)
@@ -123,8 +123,8 @@ def _the_old_producer_id_is_answered() -> tuple[Patch, ...]:
 
 @bug("KAFKA-18660", planted=_the_old_producer_id_is_answered)
 def test_the_last_epoch_is_followed_by_another_producer_id() -> None:
-    """With `transaction.version` 2 the end of the last epoch answered the old producer id, and the next transaction
-    fenced itself.
+    """With `transaction.version` 2 the end of the last epoch answered the old producer id, and the producer fenced
+    itself.
     """
     rig = Rig()
     producer = rig.begin()
@@ -151,7 +151,7 @@ def _a_repeated_marker_is_refused() -> tuple[Patch, ...]:
     shown=NEITHER_HAS_IT,
 )
 def test_a_marker_that_comes_again_is_acknowledged() -> None:
-    """A repeated marker was refused for its epoch, and the coordinator sent it for ever."""
+    """A repeated marker was refused for its epoch, and sent for ever."""
     cluster = Cluster(config={"transaction.state.log.num.partitions": "1"})
     cluster.create_topic("t")
     producer = TransactionalProducer(cluster)
@@ -187,9 +187,7 @@ def _two_producer_ids_are_not_written() -> tuple[Patch, ...]:
 
 @bug("KAFKA-20310", planted=_two_producer_ids_are_not_written, shown=NEITHER_HAS_IT)
 def test_a_failover_keeps_the_producer_ids_of_an_overflow() -> None:
-    """The log lacked the previous and the next producer id, and after a failover an overflow fenced its producer or
-    never ended.
-    """
+    """The log lacked two producer ids, and after a failover an overflow fenced its producer."""
     rig = Rig(writes_markers=False)
     producer = rig.begin()
     rig.shard.transactions[ID].values = replace(rig.values, producer_epoch=MAX_EPOCH - 1)
@@ -221,9 +219,7 @@ def _the_last_epoch_is_not_written() -> tuple[Patch, ...]:
     was_here=True,
 )
 def test_a_failover_keeps_the_epoch_of_a_producer_that_has_no_answer() -> None:
-    """The log lacked the last epoch, and after a failover a producer that asked again for its next epoch or producer id
-    was fenced.
-    """
+    """The log lacked the last epoch, and after a failover a producer that repeated its request was fenced."""
     for epoch in (7, MAX_EPOCH - 1):
         rig = Rig()
         producer_id, _ = rig.begin()
@@ -246,9 +242,7 @@ def _one_ahead_of_the_last_epoch_is_its_end() -> tuple[Patch, ...]:
 
 @bug("KAFKA-20090", planted=_one_ahead_of_the_last_epoch_is_its_end, was_here=True)
 def test_a_timeout_at_the_last_epoch_fences() -> None:
-    """A client that was fenced at the end of its epochs took the epoch of the fence for its own next one, and its next
-    transaction hung.
-    """
+    """A client that was fenced at its last epoch took the epoch of the fence, and its next transaction hung."""
     rig = Rig()
     producer_id, _ = rig.begin()
     rig.shard.transactions[ID].values = replace(rig.values, producer_epoch=MAX_EPOCH - 1)
@@ -269,9 +263,7 @@ def _the_index_is_that_of_the_cleaned_part() -> tuple[Patch, ...]:
 
 @bug("KAFKA-13727", planted=_the_index_is_that_of_the_cleaned_part)
 def test_a_cleaning_in_part_commits_nothing() -> None:
-    """A segment that was cleaned in part lost entries of its transaction index or a marker, and aborted records became
-    committed.
-    """
+    """A partly cleaned segment lost entries of its transaction index, and aborted records became committed."""
     for keys_max in (2, 3, 4, 100):
         log = _cleaned(keys_max)
         seen = _read_committed(log)
@@ -345,7 +337,7 @@ def _any_sequence_begins_an_epoch() -> tuple[Patch, ...]:
 
 @bug("KAFKA-14397", planted=_any_sequence_begins_an_epoch, apache="a client's")
 def test_a_new_epoch_begins_with_sequence_0() -> None:
-    """An idempotent client reset its sequences while earlier batches were under way, which a broker can only refuse."""
+    """An idempotent client reset its sequences while earlier batches were under way."""
     states = ProducerStates()
     states.append(1, 0, 0, 0, 2, 100, transactional=False)
     entry = states.entries[1]
@@ -373,9 +365,7 @@ def _as_the_coordinator_says(error: int, version: int) -> int:
     planted=fixed(produce_transactional, "_error_for", _as_the_coordinator_says),
 )
 def test_a_coordinator_that_is_away_is_no_end_for_a_producer() -> None:
-    """A transactional Produce was answered with the coordinator's error, which is none of Produce, and clients other
-    than Java's took it for fatal.
-    """
+    """A Produce was answered with the coordinator's error, which clients other than Java's took for fatal."""
     cluster = Cluster(config={"transaction.state.log.num.partitions": "1"})
     cluster.create_topic("t")
     producer = TransactionalProducer(cluster)
@@ -410,7 +400,7 @@ def _the_earlier_one_is_given_up() -> tuple[Patch, ...]:
     shown=BOTH_HAVE_IT,
 )
 def test_requests_of_one_producer_at_once_are_all_answered() -> None:
-    """In an exactly-once loop produce requests were answered with NOT_ENOUGH_REPLICAS though no replica was missing."""
+    """In an exactly-once loop produce requests got NOT_ENOUGH_REPLICAS though no replica was missing."""
     cluster = Cluster(config={"transaction.state.log.num.partitions": "1"})
     producer = TransactionalProducer(cluster, bumps=False)
     producer.begin()
@@ -441,7 +431,7 @@ def _nobody_looks() -> tuple[Patch, ...]:
     shown=BOTH_HAVE_IT,
 )
 def test_an_unclean_election_that_takes_a_marker_leaves_no_open_transaction() -> None:
-    """An unclean election took a transaction's marker away, and readers of committed records stood still for ever."""
+    """An unclean election took a transaction's marker away, and readers of committed records stood still."""
     cluster = cluster_of_five()
     producer = TransactionalProducer(cluster)
     lose_a_marker(cluster, producer, committed=True)

@@ -17,7 +17,7 @@ import pytest
 
 from tanist.lab.scenarios import KINDS, Item, ScenarioFileError, Verdict, load, run
 from tanist.lab.scenarios.cluster import EVENTS as CLUSTER_EVENTS
-from tanist.lab.scenarios.deviations import ALL, DEFECT, ONE_RECORD, Deviation
+from tanist.lab.scenarios.deviations import ALL, DEFECT, ONE_RECORD
 from tanist.lab.scenarios.replica import EVENTS as LEADER_EVENTS
 from tanist.lab.scenarios.report import as_json, lines, summary
 
@@ -232,14 +232,6 @@ def test_a_deviation_of_one_partition_excuses_no_other() -> None:
 
 
 # -- the table of deviations ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("deviation", ALL, ids=lambda each: each.fact)
-def test_each_deviation_stands_in_the_documentation(deviation: Deviation) -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "kip966.md").read_text()
-    table = text.split("## Where we differ")[1]
-    facts = [row.split("|")[1].strip() for row in table.splitlines() if row.startswith("|")]
-    assert deviation.fact in facts
 
 
 def test_each_deviation_has_a_scenario() -> None:

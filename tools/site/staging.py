@@ -57,7 +57,6 @@ NAVIGATION: Mapping[str, tuple[str, ...]] = {
         "mutations",
         "field",
         "simulator-report",
-        "coverage",
         "benchmark",
         "glossary",
         "gaps",

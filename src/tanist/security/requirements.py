@@ -294,7 +294,7 @@ BROKER_ROWS: Final[tuple[Row, ...]] = (
     LIST_GROUPS_GROUP,
     DELETE_RECORDS_TOPIC,
     Row(
-        ApiKey.INIT_PRODUCER_ID, (WRITE_TRANSACTION,), _TRANSACTIONAL_ID, "response", "there is one",
+        ApiKey.INIT_PRODUCER_ID, (WRITE_TRANSACTION,), _TRANSACTIONAL_ID, "response", "a transactional_id is named",
         names=lambda request, _: () if request.transactional_id is None else (request.transactional_id,),
     ),
     Row(
@@ -304,7 +304,7 @@ BROKER_ROWS: Final[tuple[Row, ...]] = (
     ),
     Row(
         ApiKey.INIT_PRODUCER_ID, (Need(_O.WRITE, _R.TOPIC, any_name=True), Need(_O.IDEMPOTENT_WRITE, _R.CLUSTER)),
-        "any topic, or kafka-cluster", "response", "there is no transactional_id",
+        "any topic, or kafka-cluster", "response", "none is named",
         names=lambda request, _: (CLUSTER_NAME,) if request.transactional_id is None else (),
     ),
     OFFSET_FOR_LEADER_EPOCH_TOPIC,

@@ -2,7 +2,7 @@
 
 Random sequences of controller RPCs, played by brokers that are not there, to Apache Kafka's controller and to
 ours; after each step the answers and the partitions are compared. Exit code 1 at a difference that no rule of
-`docs/kip966.md` explains.
+`docs/rules.md` explains.
 """
 
 from __future__ import annotations

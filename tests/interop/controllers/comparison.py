@@ -1,7 +1,7 @@
 """The same step to both controllers, and what came of it on each side.
 
 Owns the comparison after a step: answers, partitions, brokers. What Apache's controller makes otherwise by a rule of
-`docs/kip966.md` is kept apart from a difference that no rule explains. A topic that has parted ways is left alone from
+`docs/rules.md` is kept apart from a difference that no rule explains. A topic that has parted ways is left alone from
 then on; once the brokers have, the sequence is over.
 """
 

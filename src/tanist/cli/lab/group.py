@@ -38,7 +38,7 @@ def lab_command() -> None:
 def scenarios_command(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
     """Play behaviour scenarios, and compare with Apache Kafka.
 
-    Shows the scenarios in FILES whose result differs. A difference that docs/kip966.md explains is a deviation; any
+    Shows the scenarios in FILES whose result differs. A difference that docs/rules.md explains is a deviation; any
     other is a failure. The exit code is 0 without a failure, 1 with one, 2 when a file cannot be read or its kind is
     not known.
     """

@@ -71,7 +71,7 @@ def mutants_command(
     For one mutation (a broken rule) at a time, the simulator plays its seeds and the model checker searches. The
     mutation replaces the rule's code in this process, during its run only. It is caught when a run violates a property
     that the same run without the mutation does not. docs/mutations.md lists the mutations by number; without a number,
-    all are tried. In a pipe the output is a table in Markdown. The exit code is 0 when each was caught or is known to
+    all are tried. In a pipe the output is a list in Markdown. The exit code is 0 when each was caught or is known to
     change nothing, 1 when one was not, 2 for a wrong command line.
     """
     from tanist.lab.mutations import table
@@ -94,9 +94,6 @@ def mutants_command(
         _rewrite(ctx, page, [])  # a page without a table is found out now, not after the work
     rows: list[Row] = []
     terminal = sys.stdout.isatty()
-    if not as_json and not terminal:
-        for line in table.heading():
-            click.echo(line)
     ways = WAYS if by == "both" else (by,)
     expected_s = len(wanted) * len(ways) * _SECONDS_EACH / jobs
     announce(f"{counted(len(wanted), 'rule')} to break", min(expected_s, 60 * minutes) if minutes else expected_s)

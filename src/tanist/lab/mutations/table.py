@@ -1,11 +1,12 @@
-"""The table of mutations: printed, and in a page of the docs, where some rows can be replaced.
+"""The list of mutations: printed, and in a page of the docs, where some lines can be replaced.
 
-Owns the columns and the marks around the table. A row begins with `| A1 |`. If only the simulator or only the model
-checker was asked, the page keeps the other's cells.
+Owns the form of a line and the marks around the list. A line begins with `* **A1** `. If only the simulator or only the
+model checker was asked, the page keeps what the other has found.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from tanist.lab.mutations.catalogue import MUTANTS
@@ -13,7 +14,8 @@ from tanist.lab.mutations.examination import Row, is_modelled
 
 BEGIN, END = "<!-- mutants: begin -->", "<!-- mutants: end -->"
 
-HEADER = ("#", "What is so instead", "Simulator", "Model checker")
+_BETWEEN = "; "
+_LINE = re.compile(r"\* \*\*(\S+)\*\* (.*): ([^:]*)")
 _UNKNOWN = "not asked"
 _NOT_MODELLED = ""
 
@@ -36,9 +38,9 @@ def cells(row: Row, before: tuple[str, ...] | None = None) -> tuple[str, ...]:
 
 def _simulated(row: Row) -> str:
     if row.fault:
-        return row.fault.replace("|", "/")
+        return row.fault.replace(": ", ", ").replace(_BETWEEN, ", ")
     if row.simulated is None:
-        return f"equivalent: {row.equivalent}" if row.equivalent else f"NOT CAUGHT in {row.seeds_tried} seeds"
+        return f"equivalent, {row.equivalent}" if row.equivalent else f"NOT CAUGHT in {row.seeds_tried} seeds"
     return f"{row.simulated.property_id} in `{row.directed}`" if row.directed else row.simulated.property_id
 
 
@@ -58,12 +60,10 @@ def sentence(row: Row) -> str:
     return f"{row.name:5} {row.rule}. " + ("; ".join(found) or "not asked")
 
 
-def line(values: Iterable[str]) -> str:
-    return f"| {' | '.join(values)} |"
-
-
-def heading() -> list[str]:
-    return [line(HEADER), "|" + "---|" * len(HEADER)]
+def line(row: tuple[str, ...]) -> str:
+    """A row's cells as a line, with what both have found at its end."""
+    name, rule, *found = row
+    return f"* **{name}** {rule}: {_BETWEEN.join(filter(None, found))}"
 
 
 def rewritten(page: str, rows: Iterable[Row]) -> str:
@@ -76,16 +76,16 @@ def rewritten(page: str, rows: Iterable[Row]) -> str:
     for row in rows:
         known[row.name] = cells(row, known.get(row.name))
     ordered = [known[name] for name in MUTANTS if name in known]
-    table = "\n".join([*heading(), *(line(values) for values in ordered)])
-    return f"{page[:begin]}\n{table}\n{page[end:]}"
+    lines = "\n".join(line(values) for values in ordered)
+    return f"{page[:begin]}\n{lines}\n{page[end:]}"
 
 
 def _rows(table: str) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for text in table.splitlines():
-        values = tuple(value.strip() for value in text.strip().strip("|").split("|"))
-        if len(values) == len(HEADER) and values[0] in MUTANTS:
-            found[values[0]] = values
+        if (values := _LINE.fullmatch(text.strip())) and values[1] in MUTANTS:
+            simulated, _, checked = values[3].partition(_BETWEEN)
+            found[values[1]] = (values[1], values[2], simulated, checked)
     return found
 
 

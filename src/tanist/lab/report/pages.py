@@ -81,13 +81,12 @@ def _blocks(facts: Facts, picture: str) -> Iterator[Block]:
     yield picture
     yield from _mutations(facts)
     yield "## Situations"
-    yield "A run proves nothing about a rule whose situation it has not reached."
+    yield "A run proves nothing about a rule whose situation it has not reached. `sim/situations.py` explains them."
     for played in facts.played:
-        missing: list[Sequence[str]] = [(name, text) for name, text, count in played.situations if not count]
+        missing = [name for name, _, count in played.situations if not count]
         total = len(played.situations)
-        yield f"{played.title}: {total - len(missing)} of {counted(total, 'situation')} reached."
-        if missing:
-            yield {"Not reached": "", "Meaning": ""}, missing
+        names = f" Not reached: {'; '.join(missing)}." if missing else ""
+        yield f"{played.title}: {total - len(missing)} of {counted(total, 'situation')} reached.{names}"
 
 
 def _sums(played: Played) -> Sequence[str]:

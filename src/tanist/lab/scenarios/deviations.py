@@ -1,4 +1,4 @@
-"""Deliberate deviations of the controller from Apache Kafka 4.3: the table of `docs/kip966.md` as code.
+"""Deliberate deviations of the controller from Apache Kafka 4.3: those of `docs/rules.md` as code.
 
 Owns the recognition of deviations, by rule. A rule looks at one partition before and after one event (`Step`), and says
 whether Apache's result would differ, and in which fields. The scenarios and the comparison with Apache's own controller
@@ -18,7 +18,7 @@ from tanist.controller.partitions.assignment import Reassignment, complete
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """One row of the table. `fact` is its first column."""
+    """A difference of docs/rules.md. `fact`: the numbers of its rows."""
 
     fact: str
     we: str
