@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tanist.sim import oracle as oracles
 from tanist.sim.oracle import Batch, PartitionOracle, ReplicaMirror
+from tests.log.log_disks import MemoryDisk
+from tests.log.log_rig import add, content, open_log
 
 KEY = (UUID(int=1), 0)
 NOWHERE: Any = None
@@ -90,3 +94,16 @@ def test_the_batch_before_an_offset(sizes: list[int], offset: int) -> None:
     expected = next((each for each in content if each.end == offset), None)
     assert mirror.last_before(offset) == expected
     assert mirror.end == end
+
+
+def test_a_slice_that_ends_within_a_batch_gives_the_batches_that_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oracles, "_READ_BYTES", 12_000)
+    disk = MemoryDisk()
+    log = open_log(disk)
+    for _ in range(5):
+        add(log, 400)
+    log.close()
+    log = open_log(disk, recovery_point=2_000)  # a log that was written by another process has no positions of batches
+    whole = log.read(0, 1 << 20, 2_000)
+    assert whole is not None
+    assert b"".join(oracles.batch_bytes(log, 0, 2_000)) == content(whole.chunk)

@@ -57,9 +57,10 @@ def batch_bytes(log: Log, start: int, end: int) -> Iterator[memoryview]:
             return
         chunk = piece.chunk
         view = memoryview(chunk.file.read(chunk.offset, chunk.length))
-        yield view
-        for _, header in iterate_headers(view):
-            start = header.next_offset
+        whole = 0
+        for position, header in iterate_headers(view):
+            start, whole = header.next_offset, position + header.size_bytes
+        yield view[:whole]  # a slice may end within a batch, as Kafka's answers do
 
 
 class ReplicaMirror:
