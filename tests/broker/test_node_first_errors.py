@@ -46,7 +46,7 @@ def cluster() -> Cluster:
     cluster = groups_cluster(nodes=1, partitions=1, config={"transaction.state.log.num.partitions": "1"})
     cluster.create_topic("t", factor=1)
     Client(cluster).coordinator()
-    TransactionalProducer(cluster)  # and the coordinator of transactions
+    TransactionalProducer(cluster).begin()  # and the coordinator of transactions
     return cluster
 
 
@@ -146,9 +146,6 @@ def test_a_partition_that_is_not_there_comes_before_what_is_wrong_with_a_transac
         transactional_id="nobody's", group_id="g", producer_id=77, producer_epoch=0, topics=topics
     )
     answer = cluster.ask(request, 5)
-    while answer.topics[0].partitions[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-        cluster.run(100)
-        answer = cluster.ask(request, 5)
     mapping, unknown = ErrorCode.INVALID_PRODUCER_ID_MAPPING, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert [each.error_code for each in answer.topics[0].partitions] == [mapping, unknown]
     request.group_id = ""
