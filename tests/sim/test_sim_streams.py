@@ -50,7 +50,7 @@ def test_the_tasks_of_an_application_are_shared_out_and_committed_for() -> None:
     counts = outcome.counts
     assert counts["streams: tasks given"] >= 2
     assert counts["streams: missing internal topics"] > 0
-    assert counts["groups: commits acknowledged"] > 20
+    assert counts["groups: commits acknowledged"] > 10
     assert counts["coordinators: compared with the replay of their log"] > 5
 
 

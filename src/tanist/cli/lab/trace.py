@@ -95,10 +95,11 @@ def trace_command(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Judge what nodes did by the public models of KIP-966 and, for the metadata quorum, of KIP-996.
+    """Judge what nodes did by the public models of KIP-966 and KIP-996.
 
-    What is seen of a run becomes steps of Vanlightly's TLA+ model, and TLC accepts them, or names the first that the
-    model cannot take. Without an option it is the scenario of KIP-966. Needs Java; the models and TLC are fetched once.
+    KIP-996 is the metadata quorum. What is seen of a run becomes steps of Vanlightly's TLA+ model, and TLC accepts
+    them, or names the first that the model cannot take. Without an option it is the scenario of KIP-966. Needs Java;
+    the models and TLC are fetched once.
     The exit code is 0 when each run was accepted, and each with a broken rule refused; otherwise 1.
     """
     from tanist.lab.trace import tlc

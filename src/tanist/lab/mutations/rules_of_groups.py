@@ -47,8 +47,8 @@ from tanist.wire.internal_topics import OFFSETS_TOPIC, partition_of
 def g1_tells_before_the_commit() -> tuple[Patch, ...]:
     commit = GroupOffsets.commit
 
-    def answer_at_once(shard: GroupShard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
-        effects = commit(shard, request, ticket, now_ms)
+    def answer_at_once(shard: GroupShard, request: Any, ticket: object, now_ms: int, *, exact: bool) -> list[Effect]:
+        effects = commit(shard, request, ticket, now_ms, exact=exact)
         for effect in effects:
             if isinstance(effect, Append):
                 shard.apply(effect)
@@ -60,9 +60,9 @@ def g1_tells_before_the_commit() -> tuple[Patch, ...]:
 def g2_answers_before_the_commit() -> tuple[Patch, ...]:
     commit = GroupOffsets.commit
 
-    def answer_at_once(shard: GroupShard, request: Any, ticket: object, now_ms: int) -> list[Effect]:
+    def answer_at_once(shard: GroupShard, request: Any, ticket: object, now_ms: int, *, exact: bool) -> list[Effect]:
         effects: list[Effect] = []
-        for effect in commit(shard, request, ticket, now_ms):
+        for effect in commit(shard, request, ticket, now_ms, exact=exact):
             if isinstance(effect, Append) and isinstance(effect.purpose, OffsetsStored):
                 effects.append(replace(effect, purpose=OffsetsDeleted(None, None)))
                 effects.append(Answer(ticket, effect.purpose.response))

@@ -66,6 +66,8 @@ MEANINGS: dict[str, str] = {
     "Q5": "when the faults are over, a share group is done with every committed record, and passes none over",
     "Q6": "the state of a share partition is the replay of its log, and has all that was answered as stored",
     "Q7": "a member of a share group gets committed records only, and those that were given to it",
+    "Q8": "when an operator has changed the offsets of a share group, it goes on from there, or begins anew",
+    "Q9": "the dead letters of a share group are those that nobody could process, each at least once",
     "W1": "an active task of a Streams group is one member's at a time",
     "W2": "in one life of a Streams group the epochs of the group, its target and its members do not go back",
     "W3": "a process of a Streams group has a task once, and so no standby of what it works on",
