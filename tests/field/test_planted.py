@@ -18,7 +18,7 @@ RED = (AssertionError, InvariantError, Mismatch, pytest.fail.Exception)
 
 
 def case(bug: Bug) -> Any:
-    """One whose test waits in vain for a controller, again and again, is long."""
+    """One whose test waits in vain for a controller, again and again, takes minutes."""
     marks = pytest.mark.slow if "KAFKA-14996" in bug.source else ()
     return pytest.param(bug, id=f"{bug.source} {bug.test}", marks=marks)
 
