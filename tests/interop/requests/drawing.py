@@ -285,7 +285,12 @@ def _value(random: Random, owner: type[Struct], field: Field, version: int) -> A
 
 def _different(drawn: Iterable[Struct]) -> Iterable[Struct]:
     """None is named twice: what happens then is the whim of a map."""
-    return {tuple(getattr(each, name) for name in _KEYS if hasattr(each, name)): each for each in drawn}.values()
+    return {_what(each): each for each in drawn}.values()
+
+
+def _what(drawn: Struct) -> object:
+    topic_id = getattr(drawn, "topic_id", ZERO_UUID)
+    return tuple(getattr(drawn, name) for name in _KEYS if hasattr(drawn, name)) if topic_id == ZERO_UUID else topic_id
 
 
 _KEYS = (
