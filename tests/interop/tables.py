@@ -48,10 +48,10 @@ REASONS: Mapping[str, str] = {
             "TxnOffsetCommit",
             "UnregisterController",
             "metadata.version",
+            "share.version",
         ),
         "As in Apache Kafka 4.4",
     ),
-    "share.version": "Level 2, of dead letters, is not there",
     "StreamsGroupTopologyDescriptionUpdate": "For a plugin in Java, without which Apache Kafka refuses it too",
 }
 """Why a row of that name is not as in Apache Kafka."""

@@ -15,7 +15,7 @@ from tests.interop.versions import PINS
 
 pytestmark = pytest.mark.interop
 
-FETCH, SHARE = Row("Fetch (1)", "broker"), Row("ShareFetch (78)", "broker")
+FETCH, TOPOLOGY = Row("Fetch (1)", "broker"), Row("StreamsGroupTopologyDescriptionUpdate (93)", "broker")
 LEADERS = [Row("ElectLeaders (43)", listener) for listener in ("broker", "controller")]
 
 
@@ -37,15 +37,15 @@ def test_rows_that_differ_stand_once_for_both_listeners() -> None:
         _sides(
             {
                 FETCH: {"tanist": (4, 18), "4.3.1": (4, 18), "4.4.0": (4, 18)},
-                SHARE: {"4.3.1": (1, 2), "4.4.0": (1, 1)},
+                TOPOLOGY: {"4.3.1": (1, 2), "4.4.0": (1, 1)},
                 **{row: {"tanist": (0, 3), **theirs} for row in LEADERS},
             }
         )
     )
-    assert [each.row for each in found] == [*LEADERS, SHARE]
+    assert [each.row for each in found] == [LEADERS[0], TOPOLOGY, LEADERS[1]]
     assert [line.split(" | ")[:-1] for line in tables.lines(found)][2:] == [
         ["| ElectLeaders (43)", "broker, controller", "0-3", "0-2", "0-2"],
-        ["| ShareFetch (78)", "broker", "-", "1-2", "1"],
+        ["| StreamsGroupTopologyDescriptionUpdate (93)", "broker", "-", "1-2", "1"],
     ]
 
 
