@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from tanist.sim.run.chaos_run import ChaosConfig, ChaosRun
+from tanist.sim.run.config import GROUPS, SHARES, STREAMS, TRANSACTIONS
+from tanist.sim.run.drawing import config_of
 from tanist.sim.workload.operations import Topic
 from tanist.sim.world.world import COMBINED
 
@@ -37,7 +39,7 @@ _CHILD = """
 import sys
 sys.path.insert(0, {folder!r})
 from tests.sim import test_sim_determinism
-print(test_sim_determinism.play({seed}))
+print(test_sim_determinism.{played})
 """
 
 
@@ -49,10 +51,16 @@ def play(seed: int) -> str:
     return f"{outcome.digest} {outcome.events}"
 
 
-@pytest.mark.parametrize("seed", [6, 10])
-def test_the_same_seed_gives_the_same_bytes_in_every_process(seed: int) -> None:
-    code = _CHILD.format(folder=str(Path(__file__).parents[2]), seed=seed)
-    children = [
+def play_workload(seed: int, workload: str) -> str:
+    outcome = ChaosRun(seed, config_of(seed, workload)).run()
+    assert outcome.violation is None, outcome.violation
+    return f"{outcome.digest} {outcome.events}"
+
+
+def _children(played: str) -> list[subprocess.Popen[str]]:
+    """Processes with other hashes, which play it too."""
+    code = _CHILD.format(folder=str(Path(__file__).parents[2]), played=played)
+    return [
         subprocess.Popen(
             [sys.executable, "-c", code],
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
@@ -61,11 +69,24 @@ def test_the_same_seed_gives_the_same_bytes_in_every_process(seed: int) -> None:
         )
         for hash_seed in ("1", "77777")
     ]
+
+
+@pytest.mark.parametrize("seed", [6, 10])
+def test_the_same_seed_gives_the_same_bytes_in_every_process(seed: int) -> None:
+    children = _children(f"play({seed})")
     # Something in the way, so that addresses differ as well.
     ballast = [object() for _ in range(seed * 1000)]
     here = play(seed)
     assert [child.communicate()[0].strip() for child in children] == [here, here]
     assert ballast
+
+
+@pytest.mark.parametrize(("seed", "workload"), [(1, GROUPS), (1, TRANSACTIONS), (1, STREAMS), (700008, SHARES)])
+def test_so_does_each_workload(seed: int, workload: str) -> None:
+    """700008 once sent the names of topics in the order of a set."""
+    children = _children(f"play_workload({seed}, {workload!r})")
+    here = play_workload(seed, workload)
+    assert [child.communicate()[0].strip() for child in children] == [here, here]
 
 
 def test_another_seed_gives_other_bytes() -> None:

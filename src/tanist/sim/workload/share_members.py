@@ -170,7 +170,7 @@ class SimShareMember(ClusterClient):
 
     def _look_again(self) -> None:
         """Ask who leads; then go on with everybody."""
-        self.refresh({topic for topic, _ in self.assigned})
+        self.refresh(sorted({topic for topic, _ in self.assigned}))
         if not self._is_looking:
             self._is_looking = True
             self.later(BACKOFF_MS, self._have_looked)
