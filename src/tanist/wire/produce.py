@@ -64,6 +64,11 @@ def first_batch_bytes(frame: memoryview, start: int, end: int) -> int:
     return size if HEADER_BYTES <= size <= end - start else 0
 
 
+def is_one_batch(frame: memoryview, start: int, end: int) -> bool:
+    """Whether the records at [start, end) are one whole batch of magic 2, by its head."""
+    return 0 < first_batch_bytes(frame, start, end) == end - start
+
+
 class ProduceResult(NamedTuple):
     """The result of one partition's append."""
 

@@ -47,8 +47,6 @@ _UNNAMED = {
     CLIENT_METRICS_RESOURCE: "Client metrics subscription name must not be empty",
     GROUP_RESOURCE: "Group name must not be empty",
 }
-
-
 _TYPES = (TOPIC_RESOURCE, BROKER_RESOURCE, BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE)
 
 
@@ -144,9 +142,7 @@ class DescribeConfigs:
             return describe_broker(levels, keys) if kind == BROKER_RESOURCE else []
         if kind == GROUP_RESOURCE:
             return describe_group(own, levels, keys)
-        if kind == CLIENT_METRICS_RESOURCE:
-            return describe_client_metrics(own, keys)
-        raise _Refused(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {kind}")
+        return describe_client_metrics(own, keys)
 
     def _check_id(self, kind: int, name: str) -> None:
         try:

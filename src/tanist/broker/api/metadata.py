@@ -66,7 +66,7 @@ class Metadata:
             topic.name is None or topic.topic_id != ZERO_UUID for topic in topics
         ):
             invalid, reason = ErrorCode.INVALID_REQUEST, f"version {call.version} has topics by name only"
-            call.reply(error_response(request, call.version, invalid, reason) or MetadataResponse())
+            call.reply(error_response(request, call.version, invalid, reason))
             return
         missing = [
             topic.name

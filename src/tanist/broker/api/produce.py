@@ -30,6 +30,7 @@ from tanist.wire.produce import (
     encode_appended,
     encode_produce_response,
     first_batch_bytes,
+    is_one_batch,
     parse_produce,
     parse_single_produce,
 )
@@ -360,7 +361,7 @@ class Produce:
                     failed = True
                     continue
                 error = int(ErrorCode.NONE)
-                one_batch = 0 < first_batch_bytes(frame, start, end) == end - start  # the log says what else it is
+                one_batch = is_one_batch(frame, start, end)  # the log says what else it is
                 if one_batch:
                     error = leader.check_before_append(acks) if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
                 if one_batch and not error and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL:

@@ -21,7 +21,7 @@ from tanist.log.producers import ProducerStates, Verification
 from tanist.wire.apis import ApiKey
 from tanist.wire.batch import HEADER, BatchHeader
 from tanist.wire.errors import ErrorCode
-from tanist.wire.produce import ProduceCall, first_batch_bytes
+from tanist.wire.produce import ProduceCall, is_one_batch
 
 ADDING_VERSION: Final = 12
 _ABORTABLE_VERSION: Final = 11
@@ -69,7 +69,7 @@ def led(
                 hosted is not None
                 and hosted.leader is not None
                 and not hosted.is_internal
-                and first_batch_bytes(frame, start, end) == end - start > 0
+                and is_one_batch(frame, start, end)
             ):
                 found.append((hosted, frame[start:end]))
     return found

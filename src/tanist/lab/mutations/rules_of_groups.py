@@ -34,10 +34,9 @@ from tanist.lab.mutations import directed_groups
 from tanist.lab.mutations.directed import Script
 from tanist.lab.mutations.directed_groups import DirectedGroups
 from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
-from tanist.lab.mutations.simulator import Mutation
-from tanist.sim.run.chaos_run import ChaosRun
+from tanist.lab.mutations.simulator import Mutation, drawn
+from tanist.lab.mutations.situations import Changed, of_workload
 from tanist.sim.run.config import CLASSIC, CONSUMER, GROUPS, ChaosConfig
-from tanist.sim.run.drawing import config_of
 from tanist.wire.errors import ErrorCode
 from tanist.wire.internal_topics import OFFSETS_TOPIC, partition_of
 
@@ -207,33 +206,22 @@ g10_topics_are_not_looked_at = fixed(consumer_group, "hash_of", always(0))
 
 def _drawn(rule: str, patches: Breaks) -> Mutation:
     """Shows in random runs."""
-    return Mutation(rule, patches, lambda seed: ChaosRun(seed, config_of(seed, GROUPS)))
+    return drawn(rule, patches, of_workload(GROUPS))
 
 
 def _asked(rule: str, patches: Breaks) -> Mutation:
     """Shows in random runs in which brokers are asked for their groups all the time."""
-    return Mutation(rule, patches, lambda seed: ChaosRun(seed, replace(config_of(seed, GROUPS), inquirers=True)))
+    return drawn(rule, patches, of_workload(GROUPS, lambda config: replace(config, inquirers=True)))
 
 
-def _as_drawn(config: ChaosConfig) -> ChaosConfig:
-    return config
-
-
-def _among(
-    protocol: str,
-    rule: str,
-    patches: Breaks,
-    changed: Callable[[ChaosConfig], ChaosConfig] = _as_drawn,
-    **settings: Any,
-) -> Mutation:
+def _among(protocol: str, rule: str, patches: Breaks, changed: Changed | None = None, **settings: Any) -> Mutation:
     """Shows in random runs with all groups of one protocol, and perhaps other changes."""
 
-    def play(seed: int) -> ChaosRun:
-        config = changed(config_of(seed, GROUPS))
-        plans = tuple(replace(plan, protocol=protocol) for plan in config.groups.plans)
-        return ChaosRun(seed, config.with_settings(plans=plans, **settings))
+    def situation(seed: int) -> ChaosConfig:
+        config = of_workload(GROUPS, changed, **settings)(seed)
+        return config.with_settings(plans=tuple(replace(plan, protocol=protocol) for plan in config.groups.plans))
 
-    return Mutation(rule, patches, play)
+    return drawn(rule, patches, situation)
 
 
 def _directed(rule: str, patches: Breaks, script: Callable[[DirectedGroups], Script], **settings: Any) -> Mutation:

@@ -21,10 +21,9 @@ from tanist.coordinator.share.records import UNINITIALIZED
 from tanist.coordinator.share.runs import RecordState
 from tanist.coordinator.share.state_shard import Outcome, ShareStateShard, StateAppend
 from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
-from tanist.lab.mutations.simulator import Mutation
-from tanist.sim.run.chaos_run import ChaosRun
+from tanist.lab.mutations.simulator import Mutation, drawn
+from tanist.lab.mutations.situations import Changed, of_workload
 from tanist.sim.run.config import SHARES, ChaosConfig
-from tanist.sim.run.drawing import config_of
 
 # -- what is stored
 
@@ -204,17 +203,9 @@ stays_below_the_log = fixed(SharePartition, "log_start_moved", always(None))
 # -- the table
 
 
-def _as_drawn(config: ChaosConfig) -> ChaosConfig:
-    return config
-
-
-def _drawn(
-    rule: str, patches: Breaks, changed: Callable[[ChaosConfig], ChaosConfig] = _as_drawn, **settings: Any
-) -> Mutation:
+def _drawn(rule: str, patches: Breaks, changed: Changed | None = None, **settings: Any) -> Mutation:
     """Shows in random runs, perhaps with changes."""
-    return Mutation(
-        rule, patches, lambda seed: ChaosRun(seed, changed(config_of(seed, SHARES)).with_settings(**settings))
-    )
+    return drawn(rule, patches, of_workload(SHARES, changed, **settings))
 
 
 def _succeeded(config: ChaosConfig) -> ChaosConfig:

@@ -17,10 +17,9 @@ from tanist.coordinator.streams.assignor import assign_sticky
 from tanist.coordinator.streams.group import StreamsGroup
 from tanist.coordinator.streams.tasks import Role, RoleIn
 from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
-from tanist.lab.mutations.simulator import Mutation
-from tanist.sim.run.chaos_run import ChaosRun
+from tanist.lab.mutations.simulator import Mutation, drawn
+from tanist.lab.mutations.situations import Changed, of_workload
 from tanist.sim.run.config import STREAMS, ChaosConfig
-from tanist.sim.run.drawing import config_of
 from tanist.sim.workload.streams_settings import StreamsPlan
 from tanist.wire.errors import ErrorCode
 
@@ -162,17 +161,9 @@ joined_topics_differ = fixed(topology, "_copartition", always(None))
 # -- the table
 
 
-def _as_drawn(config: ChaosConfig) -> ChaosConfig:
-    return config
-
-
-def _drawn(
-    rule: str, patches: Breaks, changed: Callable[[ChaosConfig], ChaosConfig] = _as_drawn, **settings: Any
-) -> Mutation:
+def _drawn(rule: str, patches: Breaks, changed: Changed | None = None, **settings: Any) -> Mutation:
     """Shows in random runs, perhaps with changes."""
-    return Mutation(
-        rule, patches, lambda seed: ChaosRun(seed, changed(config_of(seed, STREAMS)).with_settings(**settings))
-    )
+    return drawn(rule, patches, of_workload(STREAMS, changed, **settings))
 
 
 def _quiet(config: ChaosConfig) -> ChaosConfig:

@@ -23,7 +23,8 @@ from tanist.coordinator.transactions.hanging import Ending, OpenTransaction
 from tanist.coordinator.transactions.state import TransactionValues
 from tanist.coordinator.transactions.transaction_shard import Transaction, TransactionShard
 from tanist.lab.mutations.patching import Breaks, Patch, always, fixed
-from tanist.lab.mutations.simulator import Mutation
+from tanist.lab.mutations.simulator import Mutation, drawn
+from tanist.lab.mutations.situations import of_workload
 from tanist.log.log import Log
 from tanist.log.producers import ProducerStates, Verdict
 from tanist.log.transaction_index import AbortedTransaction
@@ -231,7 +232,7 @@ def _drawn(rule: str, patches: Breaks) -> Mutation:
 
 def _among(rule: str, patches: Breaks, **changes: Any) -> Mutation:
     """Shows in random runs with these changes."""
-    return Mutation(rule, patches, lambda seed: ChaosRun(seed, config_of(seed, TRANSACTIONS).with_settings(**changes)))
+    return drawn(rule, patches, of_workload(TRANSACTIONS, **changes))
 
 
 def _late(rule: str, patches: Breaks) -> Mutation:

@@ -18,6 +18,7 @@ from tanist.sim.world.world import COMBINED
 
 Situation = Callable[[int], ChaosConfig]
 """The configuration of a seed."""
+Changed = Callable[[ChaosConfig], ChaosConfig]
 
 LEAVING = ("stop", "partition", "crash-leader", "crash", "power-loss", "blackout", "pause")
 
@@ -25,6 +26,16 @@ LEAVING = ("stop", "partition", "crash-leader", "crash", "power-loss", "blackout
 def as_drawn(**changes: Any) -> Situation:
     """The seed's own configuration, with these changes."""
     return lambda seed: replace(config_of(seed), **changes)
+
+
+def of_workload(workload: str, changed: Changed | None = None, **settings: Any) -> Situation:
+    """The seed's own configuration with this workload, perhaps changed, and with these settings of the workload."""
+
+    def situation(seed: int) -> ChaosConfig:
+        drawn = config_of(seed, workload)
+        return (drawn if changed is None else changed(drawn)).with_settings(**settings)
+
+    return situation
 
 
 def recovering(strategy: str, **changes: Any) -> Situation:

@@ -164,6 +164,16 @@ class ClusterClient:
         timeout_ms: int = REQUEST_TIMEOUT_MS,
     ) -> None:
         life = self._life
-        channel.call(
-            request, version, timeout_ms, lambda response: handle_response(response) if self._life == life else None
-        )
+        witness = self._witness_of(channel, request)
+
+        def answered(response: Any | None) -> None:
+            if self._life == life:
+                if witness is not None:
+                    witness(response)
+                handle_response(response)
+
+        channel.call(request, version, timeout_ms, answered)
+
+    def _witness_of(self, channel: Channel, request: Any) -> ResponseHandler | None:
+        """Who hears of the answer to this request, which goes out now, before the client acts on it."""
+        return None

@@ -15,7 +15,7 @@ from tanist.client.membership import Effect, Failed, GroupMember, Lost
 from tanist.client.requests import Ask
 from tanist.client.streams_member import StreamsGroupMember, Task
 from tanist.client.topic_partition import TopicPartition
-from tanist.sim.workload.cluster_client import REQUEST_TIMEOUT_MS, ResponseHandler
+from tanist.sim.workload.cluster_client import ResponseHandler
 from tanist.sim.workload.group_client import ClientContext, GroupClient, Witness
 from tanist.sim.workload.group_members import SimGroupMember
 from tanist.sim.workload.streams_settings import Needs, StreamsPlan, StreamsSettings
@@ -127,26 +127,17 @@ class SimStreamsMember(SimGroupMember):
 
     # -- on the wire
 
-    def _call(
-        self,
-        channel: Channel,
-        request: Any,
-        version: int,
-        handle_response: ResponseHandler,
-        timeout_ms: int = REQUEST_TIMEOUT_MS,
-    ) -> None:
+    def _witness_of(self, channel: Channel, request: Any) -> ResponseHandler | None:
         if not isinstance(request, StreamsGroupHeartbeatRequest):
-            super()._call(channel, request, version, handle_response, timeout_ms)
-            return
+            return super()._witness_of(channel, request)
         witness, sent_ms = self.context.witness, self.clock.now_ms()
         witness.beats(self, request)
 
         def heard(response: Any | None) -> None:
             if response is not None and self.running:
                 witness.answered(self, channel.host, sent_ms, request, response)
-            handle_response(response)
 
-        super()._call(channel, request, version, heard, timeout_ms)
+        return heard
 
     def commit(
         self,
@@ -292,26 +283,17 @@ class StreamsOperator(GroupClient):
 
         self.ask(Ask(self._coordinator, DeleteGroupsRequest(groups_names=(self.group,))), handle_response)
 
-    def _call(
-        self,
-        channel: Channel,
-        request: Any,
-        version: int,
-        handle_response: ResponseHandler,
-        timeout_ms: int = REQUEST_TIMEOUT_MS,
-    ) -> None:
+    def _witness_of(self, channel: Channel, request: Any) -> ResponseHandler | None:
         if not isinstance(request, StreamsGroupDescribeRequest):
-            super()._call(channel, request, version, handle_response, timeout_ms)
-            return
+            return super()._witness_of(channel, request)
         witness = self.context.witness
         asked = witness.asks_of(self.group)
 
         def heard(response: Any | None) -> None:
             if response is not None and not response.groups[0].error_code:
                 witness.described(self.group, asked, channel.host, response.groups[0])
-            handle_response(response)
 
-        super()._call(channel, request, version, heard, timeout_ms)
+        return heard
 
     def _describe(self) -> None:
         if not self.stopped:
