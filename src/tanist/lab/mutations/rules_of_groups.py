@@ -46,7 +46,9 @@ from tanist.wire.internal_topics import OFFSETS_TOPIC, partition_of
 def g1_tells_before_the_commit() -> tuple[Patch, ...]:
     commit = GroupOffsets.commit
 
-    def answer_at_once(shard: GroupShard, request: Any, ticket: object, now_ms: int, *, exact: bool) -> list[Effect]:
+    def answer_at_once(
+        shard: GroupShard, request: Any, ticket: object, now_ms: int, *, exact: bool = False
+    ) -> list[Effect]:
         effects = commit(shard, request, ticket, now_ms, exact=exact)
         for effect in effects:
             if isinstance(effect, Append):
@@ -59,7 +61,9 @@ def g1_tells_before_the_commit() -> tuple[Patch, ...]:
 def g2_answers_before_the_commit() -> tuple[Patch, ...]:
     commit = GroupOffsets.commit
 
-    def answer_at_once(shard: GroupShard, request: Any, ticket: object, now_ms: int, *, exact: bool) -> list[Effect]:
+    def answer_at_once(
+        shard: GroupShard, request: Any, ticket: object, now_ms: int, *, exact: bool = False
+    ) -> list[Effect]:
         effects: list[Effect] = []
         for effect in commit(shard, request, ticket, now_ms, exact=exact):
             if isinstance(effect, Append) and isinstance(effect.purpose, OffsetsStored):
