@@ -172,6 +172,37 @@ def test_a_static_member_that_leaves_for_a_while_keeps_its_partitions_under_a_ne
     assert one.ask(member_epoch=3).error_code == ErrorCode.FENCED_INSTANCE_ID
 
 
+def test_a_static_member_that_leaves_for_a_while_gives_up_at_once_what_it_had_to_give_up(rig: Rig) -> None:
+    one, two = Member(rig, "m1", "t", instance_id="static", rebalance_timeout_ms=10_000), Member(rig, "m2", "t")
+    one.ask()
+    two.ask()
+    one.ask()
+    assert one.ask(member_epoch=-2).member_epoch == -2
+    rounds(two)
+    assert len(two.indexes()) == 3
+    rig.run(11_000)
+    assert "m1" in consumers(rig).members, "its rebalance timeout is over, and its session is not"
+    double = Member(rig, "m1-again", "t", instance_id="static")
+    rounds(double, two)
+    assert (len(double.indexes()), len(two.indexes())) == (3, 3)
+
+
+def test_an_instance_that_nobody_has_may_join_and_nothing_else(rig: Rig) -> None:
+    one = Member(rig, "m1", "t")
+    one.ask()
+    assert one.ask(instance_id="static").error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert one.ask().error_code == 0
+
+
+def test_a_static_member_may_come_back_to_a_full_group() -> None:
+    rig = Rig(consumer_max_size=1)
+    one, double = (Member(rig, name, "t", instance_id="static") for name in ("m1", "m1-again"))
+    one.ask()
+    one.ask(member_epoch=-2)
+    assert Member(rig, "m2", "t").ask().error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert double.ask().error_code == 0
+
+
 def test_an_epoch_that_is_not_the_members_is_fenced_but_for_a_lost_answer(rig: Rig) -> None:
     one, two = Member(rig, "m1", "t"), Member(rig, "m2", "t")
     one.ask()

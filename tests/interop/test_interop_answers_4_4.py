@@ -27,6 +27,8 @@ from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tanist.wire.messages.metadata_response import MetadataResponse
+from tanist.wire.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest, Subtopology, Topology
+from tanist.wire.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 from tanist.wire.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -58,7 +60,8 @@ _NOT_YET = (
 @pytest.fixture(scope="module")
 def nodes(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     folder: Path = tmp_path_factory.mktemp("answers")
-    with pair(folder, {}) as both:
+    intervals = ("streams.initial.rebalance.delay", "streams.assignment.interval", "consumer.assignment.interval")
+    with pair(folder, {f"group.{name}.ms": "0" for name in intervals}) as both:
         for address in (both.apache, both.tanist):
             with RawClient(*address) as client:
                 client.create_topic("t", 1, 1, {})
@@ -205,3 +208,103 @@ def test_controllers_that_cannot_be_unregistered(nodes: Pair, controller_id: int
         return answer.error_code, answer.error_message
 
     alike(nodes, question, controllers=controllers)
+
+
+# -- static members: (member, epoch, whether it names its instance), with "same" for the epoch that it was last given
+
+Steps = tuple[tuple[str, int | str, bool], ...]
+
+STATIC: Steps = (
+    ("one", 0, True),
+    ("two", 0, False),
+    ("one", "same", True),
+    ("two", "same", False),
+    ("three", 1, True),
+    ("two", "same", True),
+    ("one", "same", False),
+    ("one", -2, False),
+    ("one", -2, True),
+    ("two", "same", False),
+    ("one", -2, True),
+    ("three", 0, True),
+    ("one", "same", True),
+    ("one", -1, True),
+    ("three", "same", True),
+    ("three", -1, False),
+    ("two", "same", False),
+    ("four", 0, True),
+    ("four", -1, True),
+    ("four", -2, True),
+)
+
+
+DOUBLE = (*STATIC[:2], ("three", 0, True), *STATIC[2:5])
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_static_members(nodes: Pair, *, streams: bool) -> None:
+    """The same requests to both: errors, texts, epochs, and how much each member has.
+
+    A consumer group's first epoch is 2 there and 1 here, which no client sees the meaning of.
+    """
+
+    def question(asker: Asker) -> Any:
+        return _played(asker, f"static-{streams}", STATIC, _streams_beat if streams else _consumer_beat)
+
+    alike(nodes, question)
+
+
+def test_the_double_of_a_static_member_is_refused(nodes: Pair) -> None:
+    alike(nodes, lambda asker: _played(asker, "double-False", DOUBLE, _consumer_beat))
+    answers = []
+    for address in (nodes.apache, nodes.tanist):
+        with Asker(address) as asker:
+            answers.append(_played(asker, "double-True", DOUBLE, _streams_beat))
+    theirs, ours = answers
+    assert theirs[:3] == ours[:3]
+    assert ours[2][3] == ErrorCode.UNRELEASED_INSTANCE_ID
+    (*_, had), (*_, has) = theirs[3], ours[3]
+    assert has is None, "it keeps what it has"
+    # Apache Kafka 4.4.0 has renamed the owner of the tasks before it refuses the double, and takes them away.
+    assert had == ([] if apache.PIN.version == "4.4.0" else None)
+
+
+def _played(asker: Asker, group: str, steps: Steps, send: Callable[[Asker, dict[str, Any]], tuple[Any, Any]]) -> Any:
+    answers = []
+    epochs: dict[str, int] = {}
+    for name, epoch, static in steps:
+        now = epochs.get(name, 1) if epoch == "same" else epoch
+        fields = {"group_id": group, "member_id": f"member-{name}", "member_epoch": now}
+        answer, has = send(asker, fields | {"instance_id": "instance" if static else None})
+        if not answer.error_code and answer.member_epoch > 0:
+            epochs[name] = answer.member_epoch
+        answers.append((name, epoch, static, answer.error_code, answer.error_message, answer.member_epoch, has))
+    first = answers[0][-2]
+    return [(*asked, epoch - first if epoch > 0 else epoch, has) for *asked, epoch, has in answers]
+
+
+def _consumer_beat(asker: Asker, fields: dict[str, Any]) -> tuple[Any, Any]:
+    if fields["member_epoch"] == 0:
+        fields |= {"rebalance_timeout_ms": 30_000, "subscribed_topic_names": ("t",), "topic_partitions": ()}
+
+    def ask() -> tuple[int, Any]:
+        answer = asker.ask(ConsumerGroupHeartbeatRequest(**fields), 1, ConsumerGroupHeartbeatResponse)
+        return answer.error_code, answer
+
+    answer = _settled(ask)
+    has = answer.assignment
+    return answer, has and [each.partitions for each in has.topic_partitions]
+
+
+def _streams_beat(asker: Asker, fields: dict[str, Any]) -> tuple[Any, Any]:
+    if fields["member_epoch"] == 0:
+        topology = Topology(epoch=1, subtopologies=(Subtopology(subtopology_id="0", source_topics=("t",)),))
+        fields |= {"rebalance_timeout_ms": 30_000, "topology": topology, "process_id": str(fields["instance_id"])}
+        fields |= dict.fromkeys(("active_tasks", "standby_tasks", "warmup_tasks"), ())
+
+    def ask() -> tuple[int, Any]:
+        answer = asker.ask(StreamsGroupHeartbeatRequest(**fields), 1, StreamsGroupHeartbeatResponse)
+        return answer.error_code, answer
+
+    answer = _settled(ask)
+    return answer, None if answer.active_tasks is None else [each.partitions for each in answer.active_tasks]

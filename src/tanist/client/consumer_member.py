@@ -7,7 +7,7 @@ the next one says everything, and so the coordinator does, too.
 
 from __future__ import annotations
 
-from tanist.client.epoch_member import JOINING, LEAVING, EpochMember
+from tanist.client.epoch_member import JOINING, EpochMember
 from tanist.client.membership import Effects, MemberSettings
 from tanist.client.topic_partition import TopicPartition
 from tanist.wire.ids import indexes_by_topic
@@ -28,7 +28,11 @@ class ConsumerGroupMember(EpochMember):
 
     def _continue(self) -> Effects:
         request = ConsumerGroupHeartbeatRequest(
-            group_id=self.settings.group, member_id=self.member_id, member_epoch=self.epoch, topic_partitions=None
+            group_id=self.settings.group,
+            member_id=self.member_id,
+            instance_id=self.settings.instance_id,
+            member_epoch=self.epoch,
+            topic_partitions=None,
         )
         if self._says_all or not self.is_in:
             request.rebalance_timeout_ms = self.settings.rebalance_timeout_ms
@@ -63,7 +67,11 @@ class ConsumerGroupMember(EpochMember):
     def _goodbye(self) -> Effects:
         yield from self._ask(
             ConsumerGroupHeartbeatRequest(
-                group_id=self.settings.group, member_id=self.member_id, member_epoch=LEAVING, topic_partitions=None
+                group_id=self.settings.group,
+                member_id=self.member_id,
+                instance_id=self.settings.instance_id,
+                member_epoch=self._last_epoch,
+                topic_partitions=None,
             )
         )
         self.epoch, self._owned = JOINING, frozenset()

@@ -12,6 +12,8 @@ from tanist.wire.schema import Response
 
 JOINING: Final = 0
 LEAVING: Final = -1
+LEAVING_STATIC: Final = -2
+"""For a while: what it has is kept for the member that takes its place."""
 
 
 class EpochMember(GroupMember):
@@ -36,6 +38,11 @@ class EpochMember(GroupMember):
     @abstractmethod
     def _heard(self, answer: Any) -> Effects:
         """A heartbeat was taken: what comes of its answer."""
+
+    @property
+    def _last_epoch(self) -> int:
+        """The epoch of a goodbye."""
+        return LEAVING if self.settings.instance_id is None else LEAVING_STATIC
 
     def _own(self, partitions: frozenset[TopicPartition]) -> Effects:
         """The member has these partitions now."""

@@ -75,6 +75,8 @@ _OF_ALL: Final[Mapping[int, Meaning]] = {
     ErrorCode.INVALID_SHARE_SESSION_EPOCH: Meaning.WAIT,
     ErrorCode.SHARE_SESSION_LIMIT_REACHED: Meaning.WAIT,
     ErrorCode.REQUEST_LIMIT_REACHED: Meaning.WAIT,
+    # The static member of before has died, and its session has not ended yet.
+    ErrorCode.UNRELEASED_INSTANCE_ID: Meaning.WAIT,
     ErrorCode.INVALID_PRODUCER_EPOCH: Meaning.FENCED,
     ErrorCode.PRODUCER_FENCED: Meaning.FENCED,
     ErrorCode.TRANSACTION_ABORTABLE: Meaning.ABORT,

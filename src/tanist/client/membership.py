@@ -41,6 +41,8 @@ class MemberSettings:
     topics_ms: int = 30_000
     """How often the leader of a classic group looks whether the topics have grown."""
     backoff_ms: int = 100
+    instance_id: str | None = None
+    """Of a static member (KIP-345), in groups whose coordinator assigns."""
 
 
 @dataclass(frozen=True, slots=True)

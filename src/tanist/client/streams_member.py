@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
-from tanist.client.epoch_member import JOINING, LEAVING, EpochMember
+from tanist.client.epoch_member import JOINING, EpochMember
 from tanist.client.membership import Effect, Effects, MemberSettings
 from tanist.client.topic_partition import TopicPartition
 from tanist.wire.ids import indexes_by_topic
@@ -53,7 +53,10 @@ class StreamsGroupMember(EpochMember):
 
     def _continue(self) -> Effects:
         request = StreamsGroupHeartbeatRequest(
-            group_id=self.settings.group, member_id=self.member_id, member_epoch=self.epoch
+            group_id=self.settings.group,
+            member_id=self.member_id,
+            instance_id=self.settings.instance_id,
+            member_epoch=self.epoch,
         )
         if self._says_all or not self.is_in:
             request.rebalance_timeout_ms = self.settings.rebalance_timeout_ms
@@ -85,7 +88,12 @@ class StreamsGroupMember(EpochMember):
 
     def _goodbye(self) -> Effects:
         yield from self._ask(
-            StreamsGroupHeartbeatRequest(group_id=self.settings.group, member_id=self.member_id, member_epoch=LEAVING)
+            StreamsGroupHeartbeatRequest(
+                group_id=self.settings.group,
+                member_id=self.member_id,
+                instance_id=self.settings.instance_id,
+                member_epoch=self._last_epoch,
+            )
         )
         self.epoch = JOINING
         self._forget()

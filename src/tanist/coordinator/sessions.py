@@ -106,6 +106,10 @@ class MemberSessions:
 class CommittingMembers(MemberSessions):
     """Members that commit offsets, in their epochs."""
 
+    def epoch_of(self, member_id: str) -> int:
+        """The member's epoch."""
+        return self.current(member_id).epoch
+
     def is_classic(self, member_id: str) -> bool:
         """Whether the member speaks the classic protocol."""
         return False

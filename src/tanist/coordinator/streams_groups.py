@@ -6,11 +6,12 @@ made here: the answer to a heartbeat names those that are missing.
 
 from __future__ import annotations
 
+from tanist.coordinator.consumer.member import JOINING_EPOCH, LEAVING_EPOCH, LEAVING_STATIC_EPOCH
 from tanist.coordinator.effects import Answer, Effect, GroupRecord, Refused
 from tanist.coordinator.group import Group
 from tanist.coordinator.membership import GroupState
 from tanist.coordinator.streams.group import Beaten, StreamsGroup
-from tanist.coordinator.streams.member import JOINING_EPOCH, LEAVING_EPOCH, check_form
+from tanist.coordinator.streams.member import check_form
 from tanist.coordinator.table import GroupTable
 from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import GroupMetadataKey
@@ -38,13 +39,8 @@ class StreamsGroups:
             check_form(beat)
             before = self._table.classic(beat.group_id)
             group = self._entered(beat, before)
-            if beat.member_epoch == LEAVING_EPOCH:
-                if beat.member_id not in group.members:
-                    raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {beat.member_id} is not in the group.")
-                group.remove([beat.member_id])
-                beaten = Beaten(StreamsGroupHeartbeatResponse(member_id=beat.member_id, member_epoch=beat.member_epoch))
-            else:
-                beaten = group.heartbeat(beat, *client, now_ms)
+            leaving = beat.member_epoch in (LEAVING_EPOCH, LEAVING_STATIC_EPOCH)
+            beaten = group.leave(beat) if leaving else group.heartbeat(beat, *client, now_ms)
         except Refused as refused:
             self._table.take_back(beat.group_id, self._table.decided().undo, before, now_ms)
             return [Answer(ticket, refusal(refused.error, str(refused)))]

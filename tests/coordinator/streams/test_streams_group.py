@@ -339,7 +339,8 @@ def test_members_hear_of_others_endpoints() -> None:
         (2, {"topology": TOPOLOGY}, ErrorCode.INVALID_REQUEST),
         (2, _owned({Role.ACTIVE: {"7": (0,)}}), ErrorCode.INVALID_REQUEST),
         (2, _owned({Role.ACTIVE: {"0": (6,)}}), ErrorCode.INVALID_REQUEST),
-        (2, {"instance_id": "i"}, ErrorCode.INVALID_REQUEST),
+        (2, {"instance_id": ""}, ErrorCode.INVALID_REQUEST),
+        (2, {"instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID),
         (2, _owned({Role.WARMUP: {"0": (6,)}}), ErrorCode.INVALID_REQUEST),
         (0, {}, ErrorCode.INVALID_REQUEST),
         (0, {"rebalance_timeout_ms": 1}, ErrorCode.INVALID_REQUEST),
@@ -503,6 +504,59 @@ def test_an_empty_group_of_the_classic_protocol_makes_way() -> None:
     assert (rig.committed(), rig.streams.kind) == (7, "streams")
 
 
+def test_a_static_member_that_leaves_for_a_while_keeps_its_tasks_under_a_new_id() -> None:
+    rig = StreamsRig()
+    rig.join("m1", instance_id="i")
+    rig.join("m2")
+    rig.settle("m1", "m2")
+    had, epoch = rig.has["m1"], rig.streams.epoch
+    refused = rig.join("m3", instance_id="i", process_id="m1")
+    assert (refused.error_code, rig.epochs.get("m3")) == (ErrorCode.UNRELEASED_INSTANCE_ID, None)
+    assert rig.beat("m1", -2, instance_id="i").member_epoch == -2
+    rig.run(3_000)
+    rig.failover()
+    joined = rig.join("m3", instance_id="i", process_id="m1", user_endpoint=Endpoint(host="elsewhere", port=7))
+    assert (joined.error_code, rig.streams.epoch, rig.has["m3"]) == (0, epoch, had), "nobody else notices"
+    assert list(rig.streams.members) == ["m2", "m3"]
+    assert rig.go_on("m1", instance_id="i").error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert rig.beat("m1", -1, instance_id="i").error_code == ErrorCode.FENCED_INSTANCE_ID
+    rig.beat("m3", -2, instance_id="i")
+    assert rig.join("m4", instance_id="i", process_id="another").error_code == 0
+    assert rig.streams.epoch == epoch + 1, "tasks are counted by process"
+    assert rig.beat("m4", -1, instance_id="i").error_code == 0
+    assert (list(rig.streams.members), rig.streams.static_members) == (["m2"], {})
+
+
+def test_a_static_member_gives_up_at_once_what_it_had_to_give_up_and_stays_for_its_session() -> None:
+    rig = StreamsRig()
+    rig.join("m1", instance_id="i", rebalance_timeout_ms=5_000)
+    rig.join("m2")
+    rig.go_on("m1")
+    rig.beat("m1", -2, instance_id="i")
+    assert rig.go_on("m2").error_code == 0
+    assert sum(map(len, rig.active("m2").values())) == 6
+    rig.run(6_000)
+    assert "m1" in rig.streams.members
+    rig.run(60_000)
+    assert GROUP not in rig.shard.groups or "m1" not in rig.streams.members
+
+
+def test_a_static_member_may_come_back_to_a_full_group() -> None:
+    rig = StreamsRig(streams_max_size=1)
+    rig.join("m1", instance_id="i")
+    rig.beat("m1", -2, instance_id="i")
+    assert rig.join("m2").error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert rig.join("m3", instance_id="i").error_code == 0
+
+
+def test_the_last_word_of_a_member_may_be_that_all_shut_down() -> None:
+    rig = StreamsRig()
+    rig.join("m1")
+    rig.join("m2")
+    rig.beat("m1", -1, shutdown_application=True)
+    assert StatusCode.SHUTDOWN_APPLICATION in codes(rig.go_on("m2"))
+
+
 def test_decisions_that_the_log_refuses_were_never_made() -> None:
     rig = StreamsRig(commits=False)
     assert rig.join("m1") is None
@@ -551,6 +605,19 @@ class Groups(RuleBasedStateMachine):
         if member in self.rig.epochs:
             self.rig.beat(member, -1)
             del self.rig.epochs[member], self.rig.has[member]
+
+    @rule(member=members, instance=st.sampled_from(("i", "j")))
+    def join_as_static(self, member: str, instance: str) -> None:
+        error = self.rig.join(member, instance_id=instance).error_code
+        assert error in (ErrorCode.NONE, ErrorCode.UNRELEASED_INSTANCE_ID)
+
+    @rule(member=members)
+    def leave_for_a_while(self, member: str) -> None:
+        group = self.rig.shard.streams(GROUP)
+        if group is not None and member in self.rig.epochs and member in group.members:
+            instance = group.members[member].instance_id
+            error = self.rig.beat(member, -2, instance_id=instance).error_code
+            assert error in (ErrorCode.NONE if instance is not None else ErrorCode.INVALID_REQUEST,)
 
     @rule(ms=st.sampled_from((1_000, 6_000, 50_000)))
     def wait(self, ms: int) -> None:

@@ -79,7 +79,7 @@ def join(
     protocols = tuple((each.name, bytes(each.metadata)) for each in request.protocols)
     if request.protocol_type != PROTOCOL_TYPE or not protocols or not _shares_protocol(group, member_id, protocols):
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the group's other members speak other protocols")
-    group.check_size(member_id)
+    group.check_size(member_id, request.group_instance_id)
     before = group.members.get(member_id)
     if request.group_instance_id is not None:
         before = group.replace_static(request.group_instance_id, member_id)

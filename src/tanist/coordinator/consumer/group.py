@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
 from enum import Enum
-from typing import Final
 from uuid import UUID
 
 from tanist.coordinator.consumer.assignors import ASSIGNORS, Subscriber
@@ -27,6 +25,7 @@ from tanist.coordinator.consumer.heartbeat_fields import (
     reported_by,
 )
 from tanist.coordinator.consumer.member import (
+    JOINING_EPOCH,
     LEAVING_STATIC_EPOCH,
     Current,
     MemberState,
@@ -60,8 +59,6 @@ from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupH
 from tanist.wire.messages.consumer_group_heartbeat_response import (
     ConsumerGroupHeartbeatResponse,
 )
-
-JOINING_EPOCH: Final = 0
 
 Decide = Callable[[CoordinatorKey, CoordinatorValue | None], None]
 
@@ -158,7 +155,7 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
         """A member joins, or sends a heartbeat. `Refused` if its ids or epoch do not match."""
         member_id, joining = beat.member_id, beat.member_epoch == JOINING_EPOCH
         if joining:
-            self.check_size(member_id)
+            self.check_size(member_id, beat.instance_id)
         reported = reported_by(beat)
         self._check_identity(beat, reported)
         before = self.members.get(member_id)
@@ -183,7 +180,9 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
             assignment=assignment_of(has.assigned) if is_news else None,
         )
 
-    def check_size(self, member_id: str) -> None:
+    def check_size(self, member_id: str, instance_id: str | None) -> None:
+        if instance_id in self.static_members:
+            return
         if member_id not in self.members and len(self.members) >= self.settings.consumer_max_size:
             raise Refused(
                 ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group has {len(self.members)} members, which is the maximum"
@@ -191,16 +190,7 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
 
     def _check_identity(self, beat: ConsumerGroupHeartbeatRequest, reported: Reported | None) -> None:
         member_id, epoch = beat.member_id, beat.member_epoch
-        if beat.instance_id is not None:
-            holder = self.static_members.get(beat.instance_id)
-            if holder is not None and holder != member_id:
-                if epoch != JOINING_EPOCH:
-                    raise Refused(ErrorCode.FENCED_INSTANCE_ID, f"{beat.instance_id} is member {holder} now")
-                if self.current(holder).epoch != LEAVING_STATIC_EPOCH:
-                    raise Refused(
-                        ErrorCode.UNRELEASED_INSTANCE_ID, f"{beat.instance_id} is still in use by member {holder}"
-                    )
-                return
+        self.static_members.check(beat.instance_id, member_id, epoch, self.epoch_of)
         if epoch == JOINING_EPOCH:
             return
         if member_id not in self.members:
@@ -231,7 +221,7 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
             self.emit(MemberTargetKey(group=group, member_id=member_id), target_record(target))
         self.emit(
             MemberCurrentKey(group=group, member_id=member_id),
-            current_record(replace(current, epoch=0, previous_epoch=0)),
+            current_record(current.back()),
         )
         return subscription
 
@@ -337,17 +327,13 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
     def leave(self, beat: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         """A member leaves: for good, or, if static and with epoch -2, for a while."""
         member_id = beat.member_id
-        if beat.instance_id is not None:
-            holder = self.static_members.get(beat.instance_id)
-            if holder is None:
-                raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"no member is {beat.instance_id}")
-            if holder != member_id:
-                raise Refused(ErrorCode.FENCED_INSTANCE_ID, f"{beat.instance_id} is member {holder} now")
+        self.static_members.check(beat.instance_id, member_id, beat.member_epoch, self.epoch_of)
         if member_id not in self.members:
             raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} is not in the group")
         if beat.member_epoch == LEAVING_STATIC_EPOCH:
-            away = replace(self.current(member_id), epoch=LEAVING_STATIC_EPOCH)
-            self.emit(MemberCurrentKey(group=self.group_id, member_id=member_id), current_record(away))
+            away = current_record(self.current(member_id).away())
+            self.emit(MemberCurrentKey(group=self.group_id, member_id=member_id), away)
+            self.patience.pop(member_id, None)
         else:
             self.remove([member_id])
         return ConsumerGroupHeartbeatResponse(member_id=member_id, member_epoch=beat.member_epoch)

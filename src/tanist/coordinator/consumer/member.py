@@ -6,9 +6,9 @@ Immutable, like the records: a change makes a new value.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 from uuid import UUID
 
 from tanist.wire.consumer_group_records import (
@@ -29,8 +29,9 @@ Target = Mapping[UUID, frozenset[int]]
 Owned = Mapping[UUID, Mapping[int, int]]
 """Topic id -> partition -> the epoch of the member in which it was assigned (KIP-1251)."""
 
-LEAVING_EPOCH = -1
-LEAVING_STATIC_EPOCH = -2
+JOINING_EPOCH: Final = 0
+LEAVING_EPOCH: Final = -1
+LEAVING_STATIC_EPOCH: Final = -2
 """A static member that leaves for a while: its place is kept until its session ends."""
 
 
@@ -78,6 +79,17 @@ class Current(Generic[K]):
     assigned: Mapping[K, Mapping[int, int]] = field(default_factory=dict)
     revoking: Mapping[K, Mapping[int, int]] = field(default_factory=dict)
     """Partitions that it must give up, and may still read."""
+
+    def away(self) -> Current[K]:
+        """Of a static member that leaves for a while. It has given up what it had to, and keeps the rest for the member
+        that takes its place, whatever the epoch of that is.
+        """
+        kept = {key: dict.fromkeys(indexes, 0) for key, indexes in self.assigned.items()}
+        return Current(LEAVING_STATIC_EPOCH, self.previous_epoch, assigned=kept)
+
+    def back(self) -> Current[K]:
+        """Of the member that takes the place of a static one."""
+        return replace(self, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)
 
 
 # -- records

@@ -20,6 +20,7 @@ from tanist.coordinator.consumer.member import (
     target_of,
     target_record,
 )
+from tanist.coordinator.consumer.static_members import StaticMembers
 from tanist.coordinator.effects import GroupRecord
 from tanist.wire.consumer_group_records import (
     ConsumerGroupKey,
@@ -64,8 +65,7 @@ class ConsumerTables:
         self.epoch = 0
         self.metadata_hash = 0
         self.members: dict[str, Subscription] = {}
-        self.static_members: dict[str, str] = {}
-        """Member id by group instance id."""
+        self.static_members = StaticMembers()
         self.target_epoch = 0
         self.targets: dict[str, Target] = {}
         self.currents: dict[str, Current[UUID]] = {}
@@ -107,12 +107,9 @@ class ConsumerTables:
 
     def _replay_member(self, member_id: str, value: ConsumerMemberValue | None) -> None:
         before = self.members.pop(member_id, None) if value is None else self.members.get(member_id)
-        if before is not None and self.static_members.get(before.instance_id or "") == member_id:
-            del self.static_members[before.instance_id or ""]
         if value is not None:
-            subscription = self.members[member_id] = subscription_of(value)
-            if subscription.instance_id is not None:
-                self.static_members[subscription.instance_id] = member_id
+            self.members[member_id] = subscription_of(value)
+        self.static_members.replayed(member_id, before, value)
 
     def _replay_current(self, member_id: str, value: MemberCurrentValue | None) -> None:
         before = self.currents.pop(member_id, None)

@@ -16,15 +16,16 @@ from enum import Enum
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from tanist.coordinator.consumer.member import MemberState
+from tanist.coordinator.consumer.member import JOINING_EPOCH, LEAVING_STATIC_EPOCH, MemberState
 from tanist.coordinator.consumer.reconciliation import next_current
 from tanist.coordinator.consumer.topics import Topics, hash_of
 from tanist.coordinator.effects import NEVER_MS, Refused
 from tanist.coordinator.rebalance import GroupSettings
 from tanist.coordinator.sessions import CommittingMembers
+from tanist.coordinator.streams import statuses
 from tanist.coordinator.streams.assignor import Worker, assign_sticky
 from tanist.coordinator.streams.endpoints import endpoint_partitions
-from tanist.coordinator.streams.member import JOINING_EPOCH, TaskOffsets, check_epoch, check_tasks, merged
+from tanist.coordinator.streams.member import TaskOffsets, check_epoch, check_tasks, merged, needs_new_assignment
 from tanist.coordinator.streams.tables import StreamsTables
 from tanist.coordinator.streams.tasks import (
     CurrentTasks,
@@ -38,7 +39,6 @@ from tanist.coordinator.streams.tasks import (
 )
 from tanist.coordinator.streams.topology import (
     ConfiguredTopology,
-    StatusCode,
     configure,
     required_topics,
 )
@@ -188,21 +188,24 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         reported = reported_in(beat)
         before = self.members.get(member_id)
         if before is None and joining:
-            self._check_size()
+            self._check_size(beat.instance_id)
+        self.static_members.check(beat.instance_id, member_id, beat.member_epoch, self.epoch_of)
+        if before is None and beat.instance_id is not None:
+            before = self._replace_static(beat.instance_id, member_id)
         check_epoch(beat, reported, None if before is None else self.current(member_id))
         was_empty = not self.members
-        status: list[Status] = []
         member = merged(before, beat, client_id, client_host)
         if member != before:
             self.emit(StreamsMemberKey(group=self.group_id, member_id=member_id), member)
         self._update_topology(beat.topology)
-        self._add_stale(member_id, status)
+        status = statuses.stale_topology(member.topology_epoch, self.topology.epoch if self.topology is not None else 0)
         configured, is_new = self._refreshed()
         check_tasks(configured, reported)
         offsets = self.offsets_of(member_id).updated(beat)
         self.task_offsets[member_id] = offsets.within(configured.subtopologies) if configured.is_ready else offsets
-        if member != before or is_new or self._configs_changed():
-            self._update_epoch(configured, changed=member != before)
+        changed = needs_new_assignment(before, member)
+        if changed or is_new or self._configs_changed():
+            self._update_epoch(configured, changed=changed)
         if was_empty:
             self._delay(now_ms)
         had = self.current(member_id)
@@ -217,15 +220,15 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         if configured.status is not None:
             status.append(configured.status)
         if self._shutdown_by is not None:
-            detail = f"Streams group member {self._shutdown_by} encountered a fatal error and requested a shutdown for "
-            status.append(_status(StatusCode.SHUTDOWN_APPLICATION, f"{detail}the entire application."))
-        self._add_missing_tags(member, status)
+            status.append(statuses.shutdown(self._shutdown_by))
+        tags = self.settings.streams_timing(self.group_id).rack_aware_assignment_tags
+        status += statuses.missing_tags(member, tags)
         response.status = tuple(status)
         return Beaten(response, tuple(configured.missing.values()))
 
-    def _check_size(self) -> None:
+    def _check_size(self, instance_id: str | None) -> None:
         most = self.settings.streams_max_size
-        if len(self.members) >= most:
+        if len(self.members) >= most and instance_id not in self.static_members:
             raise Refused(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 f"The streams group has reached its maximum capacity of {most} members.",
@@ -245,24 +248,6 @@ class StreamsGroup(StreamsTables, CommittingMembers):
             new = {part.subtopology_id: part for part in sent.subtopologies}
             if sent.epoch != self.topology.epoch or known != new:
                 raise Refused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
-
-    def _add_stale(self, member_id: str, status: list[Status]) -> None:
-        mine, ours = self.members[member_id].topology_epoch, self.topology.epoch if self.topology is not None else 0
-        if mine < ours:
-            detail = f"The member's topology epoch {mine} is behind the group's topology epoch {ours}."
-            status.append(_status(StatusCode.STALE_TOPOLOGY, detail))
-
-    def _add_missing_tags(self, member: StreamsMemberValue, status: list[Status]) -> None:
-        """Apache Kafka 4.4 does no more with the tags than that."""
-        has = {each.key for each in member.client_tags}
-        tags = self.settings.streams_timing(self.group_id).rack_aware_assignment_tags
-        missing = [tag for tag in tags if tag not in has]
-        if missing:
-            detail = (
-                f"Missing required client tags for rack-aware standby assignment: [{', '.join(missing)}]. Configure "
-                "them via 'client.tag.<tagKey>' in your Streams config."
-            )
-            status.append(_status(StatusCode.MISSING_CLIENT_TAGS, detail))
 
     # -- the three epochs
 
@@ -311,15 +296,13 @@ class StreamsGroup(StreamsTables, CommittingMembers):
 
     def _may_assign(self, now_ms: int, status: list[Status]) -> bool:
         if self._delayed_until_ms > now_ms and self._delayed_until_ms != NEVER_MS:
-            why = "Assignment delayed due to the configured initial rebalance delay."
-            status.append(_status(StatusCode.ASSIGNMENT_DELAYED, why))
+            status.append(statuses.delayed("initial rebalance delay"))
             return False
         if self.target_epoch >= self.epoch:
             return False
         interval_ms = self.settings.streams_timing(self.group_id).assignment_interval_ms
         if self._assigned_ms is not None and now_ms - self._assigned_ms < interval_ms:
-            why = "Assignment delayed due to the configured assignment interval."
-            status.append(_status(StatusCode.ASSIGNMENT_DELAYED, why))
+            status.append(statuses.delayed("assignment interval"))
             return False
         return True
 
@@ -408,27 +391,55 @@ class StreamsGroup(StreamsTables, CommittingMembers):
 
     # -- leaving
 
+    def leave(self, beat: StreamsGroupHeartbeatRequest) -> Beaten:
+        """A member leaves: for good, or, if static and with epoch -2, for a while. `Refused` if it is none."""
+        member_id = beat.member_id
+        self.static_members.check(beat.instance_id, member_id, beat.member_epoch, self.epoch_of)
+        if member_id not in self.members:
+            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not in the group.")
+        if beat.shutdown_application and self._shutdown_by is None:
+            self._shutdown_by = member_id
+        if beat.member_epoch == LEAVING_STATIC_EPOCH:
+            away = current_record(self.current(member_id).away())
+            self.emit(StreamsMemberCurrentKey(group=self.group_id, member_id=member_id), away)
+            self.patience.pop(member_id, None)
+        else:
+            self.remove([member_id])
+        return Beaten(StreamsGroupHeartbeatResponse(member_id=member_id, member_epoch=beat.member_epoch))
+
+    def _replace_static(self, instance_id: str, member_id: str) -> StreamsMemberValue | None:
+        """A static member is back under a new id: it takes over its old state."""
+        old_id = self.static_members.get(instance_id)
+        if old_id is None:
+            return None
+        member, target, current = self.members[old_id], self.targets.get(old_id, {}), self.current(old_id)
+        self._erase(old_id)
+        group = self.group_id
+        self.emit(StreamsMemberKey(group=group, member_id=member_id), member)
+        self.emit(StreamsMemberTargetKey(group=group, member_id=member_id), target_record(target))
+        self.emit(StreamsMemberCurrentKey(group=group, member_id=member_id), current_record(current.back()))
+        return member
+
     def remove(self, member_ids: Iterable[str]) -> None:
         """Remove members; their tasks go to others in the next epoch."""
         for member_id in member_ids:
-            if self.members[member_id].user_endpoint is not None:
-                self.endpoint_epoch += 1
-            for key in (StreamsMemberCurrentKey, StreamsMemberTargetKey, StreamsMemberKey):
-                self.emit(key(group=self.group_id, member_id=member_id), None)
-            self.forget_deadlines(member_id)
-            self.task_offsets.pop(member_id, None)
+            self._erase(member_id)
         self.emit(StreamsGroupKey(group=self.group_id), self._next_value())
         if not self.members:
             self._shutdown_by = None
+
+    def _erase(self, member_id: str) -> None:
+        if self.members[member_id].user_endpoint is not None:
+            self.endpoint_epoch += 1
+        for key in (StreamsMemberCurrentKey, StreamsMemberTargetKey, StreamsMemberKey):
+            self.emit(key(group=self.group_id, member_id=member_id), None)
+        self.forget_deadlines(member_id)
+        self.task_offsets.pop(member_id, None)
 
 
 def _places(tasks: Mapping[RoleIn, Iterable[int]]) -> dict[RoleIn, frozenset[int]]:
     places = {key: frozenset(indexes) for key, indexes in tasks.items()}
     return {key: indexes for key, indexes in places.items() if indexes}
-
-
-def _status(code: StatusCode, detail: str) -> Status:
-    return Status(status_code=code, status_detail=detail)
 
 
 def _without_epoch(value: StreamsGroupValue) -> tuple[object, ...]:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from tanist.coordinator.consumer.member import JOINING_EPOCH, LEAVING_STATIC_EPOCH
 from tanist.coordinator.effects import Refused
 from tanist.coordinator.streams.tasks import CurrentTasks, Tasks
 from tanist.coordinator.streams.topology import ConfiguredSubtopology, ConfiguredTopology
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.streams_group_heartbeat_request import KeyValue, StreamsGroupHeartbeatRequest, TaskOffset
 from tanist.wire.streams_group_records import StreamsMemberValue
-
-JOINING_EPOCH: Final = 0
-LEAVING_EPOCH: Final = -1
-LEAVING_STATIC_EPOCH: Final = -2
 
 
 def merged(
@@ -25,6 +22,7 @@ def merged(
     old = before or StreamsMemberValue()
     tags, timeout_ms = beat.client_tags, beat.rebalance_timeout_ms
     return StreamsMemberValue(
+        instance_id=beat.instance_id if beat.instance_id is not None else old.instance_id,
         rack_id=beat.rack_id if beat.rack_id is not None else old.rack_id,
         client_id=client_id,
         client_host=client_host,
@@ -34,6 +32,17 @@ def merged(
         user_endpoint=beat.user_endpoint if beat.user_endpoint is not None else old.user_endpoint,
         client_tags=old.client_tags if tags is None else tuple(sorted(tags, key=_tag)),
     )
+
+
+def needs_new_assignment(before: StreamsMemberValue | None, after: StreamsMemberValue) -> bool:
+    """Whether the group's epoch grows for a change of a member. A static member may come back from another address."""
+    if before is None or after.instance_id is None:
+        return before != after
+    return _of_assignments(before) != _of_assignments(after)
+
+
+def _of_assignments(member: StreamsMemberValue) -> tuple[object, ...]:
+    return member.topology_epoch, member.rack_id, member.client_tags, member.process_id
 
 
 def _tag(each: KeyValue) -> tuple[str, str]:
@@ -123,8 +132,6 @@ def check_form(beat: StreamsGroupHeartbeatRequest) -> None:
 
 
 def _unsupported(beat: StreamsGroupHeartbeatRequest) -> str | None:
-    if beat.instance_id is not None:
-        return "Static membership is not yet supported."
     if beat.topology is not None and any(part.source_topic_regex for part in beat.topology.subtopologies):
         return "Regular expressions for source topics are not supported yet."
     return None
@@ -135,6 +142,8 @@ def _malformed(beat: StreamsGroupHeartbeatRequest) -> str | None:
         return "MemberId can't be empty."
     if not beat.group_id.strip():
         return "GroupId can't be empty."
+    if beat.instance_id is not None and not beat.instance_id.strip():
+        return "InstanceId can't be empty."
     if beat.rack_id is not None and not beat.rack_id.strip():
         return "RackId can't be empty."
     tasks = (beat.active_tasks, beat.standby_tasks, beat.warmup_tasks)
@@ -148,7 +157,7 @@ def _malformed(beat: StreamsGroupHeartbeatRequest) -> str | None:
             return "Topology must be non-null when (re-)joining."
         if beat.topology.epoch < 0:
             return "Topology epoch must be non-negative."
-    elif beat.member_epoch == LEAVING_STATIC_EPOCH:
+    elif beat.member_epoch == LEAVING_STATIC_EPOCH and beat.instance_id is None:
         return "InstanceId can't be null."
     elif beat.member_epoch < LEAVING_STATIC_EPOCH:
         return f"MemberEpoch is {beat.member_epoch}, but must be greater than or equal to -2."

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tanist.coordinator.consumer.member import Current
+from tanist.coordinator.consumer.static_members import StaticMembers
 from tanist.coordinator.effects import GroupRecord
 from tanist.coordinator.streams.tasks import (
     INITIAL_EPOCH,
@@ -54,6 +55,7 @@ class StreamsTables:
         """The group's own record."""
         self.topology: StreamsTopologyValue | None = None
         self.members: dict[str, StreamsMemberValue] = {}
+        self.static_members = StaticMembers()
         self.target_epoch = INITIAL_EPOCH
         self.targets: dict[str, Tasks] = {}
         self.currents: dict[str, CurrentTasks] = {}
@@ -81,9 +83,11 @@ class StreamsTables:
         if isinstance(key, StreamsMemberCurrentKey):
             self._replay_current(key.member_id, value if isinstance(value, StreamsMemberCurrentValue) else None)
         elif isinstance(key, StreamsMemberKey):
-            self.members.pop(key.member_id, None)
-            if isinstance(value, StreamsMemberValue):
-                self.members[key.member_id] = value
+            before = self.members.pop(key.member_id, None)
+            after = value if isinstance(value, StreamsMemberValue) else None
+            if after is not None:
+                self.members[key.member_id] = after
+            self.static_members.replayed(key.member_id, before, after)
         elif isinstance(key, StreamsMemberTargetKey):
             self.targets.pop(key.member_id, None)
             if isinstance(value, StreamsMemberTargetValue):

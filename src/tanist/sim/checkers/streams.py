@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from tanist.client.epoch_member import LEAVING
+from tanist.client.epoch_member import LEAVING, LEAVING_STATIC
 from tanist.client.streams_member import Task
 from tanist.client.topic_partition import TopicPartition
 from tanist.coordinator.streams.topology import StatusCode
@@ -103,7 +103,7 @@ class StreamsChecks(Ledger, StreamsWitness):
         book = self._books[member]
         if book.asking_since_ms < 0:
             book.asking_since_ms = self._world.now_ms
-        if request.member_epoch == LEAVING:
+        if request.member_epoch in (LEAVING, LEAVING_STATIC):
             self.over(member)
         elif request.active_tasks is not None and request.standby_tasks is not None:
             has = set(_tasks(request.active_tasks))

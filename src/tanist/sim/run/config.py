@@ -50,6 +50,8 @@ class GroupPlan:
     members: int
     """Of a group that moves between the protocols: of each of them."""
     topics: tuple[str, ...]
+    is_static: bool = False
+    """Its members of the consumer protocol have instance ids, and leave for a while."""
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,7 @@ class Groups:
                     session_timeout_ms=self._settings.session_timeout_ms,
                     rebalance_timeout_ms=self._settings.rebalance_timeout_ms,
                     pause_ms=self._settings.commit_pause_ms,
+                    is_static=plan.is_static and consumer,
                 )
             )
         return made

@@ -38,6 +38,7 @@ class SimGroupMember(GroupClient):
         session_timeout_ms: int,
         rebalance_timeout_ms: int,
         pause_ms: int | None,
+        is_static: bool = False,
     ) -> None:
         """`pause_ms`: between two commits; None: it commits nothing."""
         super().__init__(context, name, group)
@@ -57,6 +58,7 @@ class SimGroupMember(GroupClient):
             heartbeat_ms=session_timeout_ms // _HEARTBEATS_A_SESSION,
             topics_ms=_TOPICS_PAUSE_MS,
             backoff_ms=BACKOFF_MS,
+            instance_id=name if is_static else None,
         )
         self._ids = 0
         self._member: GroupMember = self._another()

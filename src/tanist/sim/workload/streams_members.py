@@ -89,6 +89,7 @@ class SimStreamsMember(SimGroupMember):
             session_timeout_ms=settings.session_timeout_ms,
             rebalance_timeout_ms=settings.rebalance_timeout_ms,
             pause_ms=settings.commit_pause_ms,
+            is_static=plan.is_static,
         )
 
     @property

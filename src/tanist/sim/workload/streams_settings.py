@@ -26,6 +26,8 @@ class StreamsPlan:
     topics: tuple[str, ...]
     shapes: tuple[str, ...]
     """Of each version of its topology, by name (`SHAPES`)."""
+    is_static: bool = False
+    """Its members have instance ids, and leave for a while."""
 
 
 @dataclass(frozen=True)
