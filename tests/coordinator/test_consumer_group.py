@@ -187,6 +187,17 @@ def test_a_static_member_that_leaves_for_a_while_gives_up_at_once_what_it_had_to
     assert (len(double.indexes()), len(two.indexes())) == (3, 3)
 
 
+def test_a_member_that_takes_the_place_of_another_has_nothing_else(rig: Rig) -> None:
+    one, two = Member(rig, "m1", "t", instance_id="1"), Member(rig, "m2", "t", instance_id="2")
+    one.ask()
+    rounds(two, one)
+    had = two.has
+    two.ask(member_epoch=-2)
+    one.epoch, one.has, one.more = 0, set(), {"instance_id": "2"}
+    assert one.ask().error_code == 0
+    assert (one.has, list(consumers(rig).members)) == (had, ["m1"])
+
+
 def test_an_instance_that_nobody_has_may_join_and_nothing_else(rig: Rig) -> None:
     one = Member(rig, "m1", "t")
     one.ask()

@@ -159,7 +159,7 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
         reported = reported_by(beat)
         self._check_identity(beat, reported)
         before = self.members.get(member_id)
-        if before is None and joining and beat.instance_id is not None:
+        if joining and beat.instance_id is not None:
             before = self.replace_static(beat.instance_id, member_id)
         subscription = merged(before, beat, client_id, client_host)
         if subscription.regex is not None and subscription.regex not in self.regexes:
@@ -209,7 +209,7 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
             )
 
     def replace_static(self, instance_id: str, member_id: str) -> Subscription | None:
-        """A static member is back under a new id: it takes over its old state."""
+        """A static member is back under a new id: it takes over its old state, and has no other."""
         old_id = self.static_members.get(instance_id)
         if old_id is None or old_id == member_id:
             return self.members.get(member_id)
@@ -217,8 +217,8 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
         self.erase(old_id)
         group = self.group_id
         self.emit(ConsumerMemberKey(group=group, member_id=member_id), subscription_record(subscription))
-        if target is not None:
-            self.emit(MemberTargetKey(group=group, member_id=member_id), target_record(target))
+        if target is not None or member_id in self.targets:
+            self.emit(MemberTargetKey(group=group, member_id=member_id), target_record(target or {}))
         self.emit(
             MemberCurrentKey(group=group, member_id=member_id),
             current_record(current.back()),

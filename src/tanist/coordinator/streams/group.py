@@ -190,7 +190,7 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         if before is None and joining:
             self._check_size(beat.instance_id)
         self.static_members.check(beat.instance_id, member_id, beat.member_epoch, self.epoch_of)
-        if before is None and beat.instance_id is not None:
+        if beat.instance_id is not None:
             before = self._replace_static(beat.instance_id, member_id)
         check_epoch(beat, reported, None if before is None else self.current(member_id))
         was_empty = not self.members
@@ -408,10 +408,10 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         return Beaten(StreamsGroupHeartbeatResponse(member_id=member_id, member_epoch=beat.member_epoch))
 
     def _replace_static(self, instance_id: str, member_id: str) -> StreamsMemberValue | None:
-        """A static member is back under a new id: it takes over its old state."""
+        """A static member is back under a new id: it takes over its old state, and has no other."""
         old_id = self.static_members.get(instance_id)
-        if old_id is None:
-            return None
+        if old_id is None or old_id == member_id:
+            return self.members.get(member_id)
         member, target, current = self.members[old_id], self.targets.get(old_id, {}), self.current(old_id)
         self._erase(old_id)
         group = self.group_id
