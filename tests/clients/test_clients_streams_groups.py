@@ -56,14 +56,17 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 class Instance:
     """One process of the application, with two threads and an empty disk."""
 
-    def __init__(self, cluster: Cluster, application: str, source: str, sink: str, number: int, folder: Path) -> None:
+    def __init__(
+        self, cluster: Cluster, application: str, source: str, sink: str, number: int, folder: Path, **more: str
+    ) -> None:
+        """`more`: settings, with underscores for dots."""
         settings = {
             "application.id": application, "bootstrap.servers": cluster.bootstrap, "group.protocol": "streams",
             "processing.guarantee": "exactly_once_v2", "state.dir": str(folder / f"state-{number}"),
             "num.stream.threads": "2", "replication.factor": "3", "application.server": f"127.0.0.1:{7000 + number}",
             # A transaction of an instance that is killed ends soon.
             "producer.transaction.timeout.ms": "10000",
-        }  # fmt: skip
+        } | {name.replace("_", "."): value for name, value in more.items()}  # fmt: skip
         file = folder / f"streams-{number}.properties"
         file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         self.log = folder / f"streams-{number}.log"
@@ -88,8 +91,8 @@ class Instance:
 
 
 @contextmanager
-def instance(*where: Any) -> Iterator[Instance]:
-    started = Instance(*where)
+def instance(*where: Any, **more: str) -> Iterator[Instance]:
+    started = Instance(*where, **more)
     try:
         yield started
     finally:
@@ -154,6 +157,35 @@ def test_words_are_counted_exactly_while_an_instance_and_a_broker_are_killed(qui
     for each in read.messages:
         counts[each.key().decode()].append(int.from_bytes(each.value(), "big"))
     assert counts == {word: list(range(1, number + 1)) for word, number in expected.items()}
+
+
+@pytest.mark.skipif(apache.PIN.metadata_version < 33, reason="static members need Apache Kafka 4.4")
+def test_a_static_instance_that_comes_back_disturbs_nobody(quick: Cluster, tmp_path: Path) -> None:
+    source, sink, group = "kept", "kept-counts", "kept-words"
+    create_topics(quick, source, sink, partitions=PARTITIONS)
+    where = (quick, group, source, sink)
+
+    def members() -> dict[str, list[str]]:
+        """By member id: its epochs, process and tasks."""
+        return {row[3]: row[1:3] + row[4:] for row in rows(quick, group, "--members", "--verbose")}
+
+    with Committed(quick, sink, PARTITIONS) as read, ExitStack() as stack:
+        first = stack.enter_context(instance(*where, 1, tmp_path, group_instance_id="one"))
+        second = stack.enter_context(instance(*where, 2, tmp_path, group_instance_id="two"))
+        produce(quick, source, ["a b"] * 30, partitions=PARTITIONS)
+        read.wait_for(60, first.said)
+        wait_for(lambda: state(quick, group) == "Stable", "the group is settled", timeout_s=60)
+        before = members()
+        first.end()
+        third = stack.enter_context(instance(*where, 1, tmp_path, group_instance_id="one"))
+        produce(quick, source, ["a b"] * 30, partitions=PARTITIONS)
+        read.wait_for(120, third.said)
+        wait_for(lambda: state(quick, group) == "Stable", "the group is settled", timeout_s=60)
+        after = members()
+        assert len(before.keys() & after.keys()) == 2, "those of the other instance"
+        assert sorted(before.values()) == sorted(after.values()), "the same tasks in the same epochs"
+        third.end()
+        second.end()
 
 
 def test_kafka_streams_groups_lists_describes_resets_and_deletes(quick: Cluster, tmp_path: Path) -> None:
