@@ -91,7 +91,7 @@ class Instance:
 
 
 @contextmanager
-def instance(*where: Any, **more: str) -> Iterator[Instance]:
+def instance(*where: Any, **more: Any) -> Iterator[Instance]:
     started = Instance(*where, **more)
     try:
         yield started

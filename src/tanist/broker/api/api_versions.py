@@ -15,7 +15,8 @@ not compare, as with Apache Kafka.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 
 from tanist.broker.components import NodeComponents
 from tanist.broker.context import NodeContext
@@ -47,6 +48,8 @@ class ApiVersions:
     context: NodeContext
     metadata: MetadataView
     quorum: MetadataQuorum
+    _apis: dict[tuple[str, bool], tuple[ApiVersion, ...]] = field(default_factory=dict)
+    """The APIs of each listener, without the private ones and with them: each new connection asks."""
 
     def handle(self, request: ApiVersionsRequest, call: Call) -> None:
         """Answer with the list of the listener's APIs."""
@@ -79,22 +82,11 @@ class ApiVersions:
         call.reply(self._response(call, ErrorCode.UNSUPPORTED_VERSION, 0), version=0)
 
     def _response(self, call: Call, error: int, version: int, *, private: bool = False) -> ApiVersionsResponse:
-        handlers = call.connection.advertised
         image = self.metadata.image
-        lowest = 0 if version >= _LEVEL_ZERO_FROM else 1
         return ApiVersionsResponse(
             error_code=error,
-            api_keys=tuple(
-                ApiVersion(api_key=key, min_version=advertised[0], max_version=advertised[1])
-                for key, advertised in sorted(advertised_versions(handlers, private=private).items())
-            ),
-            supported_features=tuple(
-                SupportedFeatureKey(name=name, min_version=low, max_version=high)
-                for name, (low, high) in sorted(
-                    {**SUPPORTED_FEATURES, KRAFT_VERSION: (0, LATEST_KRAFT_VERSION)}.items()
-                )
-                if low >= lowest
-            ),
+            api_keys=self._apis_of(call, private=private),
+            supported_features=_supported_features(0 if version >= _LEVEL_ZERO_FROM else 1),
             finalized_features_epoch=max(-1, self.metadata.applied_offset),
             finalized_features=tuple(
                 FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
@@ -102,6 +94,27 @@ class ApiVersions:
                 if level > 0
             ),
         )
+
+    def _apis_of(self, call: Call, *, private: bool) -> tuple[ApiVersion, ...]:
+        known = self._apis.get((call.listener, private))
+        if known is None:
+            advertised = advertised_versions(call.connection.advertised, private=private)
+            known = self._apis[call.listener, private] = tuple(
+                ApiVersion(api_key=key, min_version=low, max_version=high)
+                for key, (low, high) in sorted(advertised.items())
+            )
+        return known
+
+
+@cache
+def _supported_features(lowest: int) -> tuple[SupportedFeatureKey, ...]:
+    """Those whose lowest level is this at least."""
+    levels = {**SUPPORTED_FEATURES, KRAFT_VERSION: (0, LATEST_KRAFT_VERSION)}
+    return tuple(
+        SupportedFeatureKey(name=name, min_version=low, max_version=high)
+        for name, (low, high) in sorted(levels.items())
+        if low >= lowest
+    )
 
 
 def build(components: NodeComponents) -> Handler:
