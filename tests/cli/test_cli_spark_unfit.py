@@ -199,11 +199,12 @@ def test_an_address_is_not_taken_for_a_path_of_this_machine(data: Data, tmp_path
         ("ingest", "s3a://bucket/x", "--topic", "orders", "--bootstrap", NOBODY),
         ("ingest", "file:///tmp/x", "--topic", "orders", "--bootstrap", NOBODY),
         (*audit, "--html", "s3a://bucket/a.html"),
-        ("audit", "--data", "abfs://c@account/x"),
         ("story", "--keep", "gs://bucket/x"),
         ("seeds", "--output", "s3://bucket/x"),
     ):
         assert "paths of this machine" in refusal(*job), job
+    assert "an address of hdfs: name a folder, or an address of s3, " in refusal("audit", "--data", "hdfs://host/x")
+    assert began("audit", "--data", data.folder.as_uri())
 
 
 def test_the_story_takes_an_empty_folder(tmp_path: Path) -> None:

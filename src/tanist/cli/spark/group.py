@@ -16,7 +16,7 @@ import click
 
 from tanist.cli.lab.run import Seeds, draw, parsed
 from tanist.cli.lab.workload_options import SEEDS
-from tanist.cli.options import client_options, cluster_given, data_option, json_option, key_value
+from tanist.cli.options import client_options, cluster_given, json_option, key_value
 from tanist.cli.output.spark_reports import (
     audit_json,
     audit_lines,
@@ -29,6 +29,7 @@ from tanist.cli.output.spark_reports import (
 )
 from tanist.cli.output.tables import print_json
 from tanist.cli.spark.audits import Service, findings_option, service_options
+from tanist.cli.spark.places import Place, replicas_option
 from tanist.cli.spark.session import NotJudged, Start, refused, session_options
 from tanist.cli.tree import Group
 from tanist.client.security import is_of_security
@@ -95,7 +96,7 @@ def _answer(as_json: bool, programs: Callable[[], Any], people: Callable[[], Non
     "--history",
     "histories",
     multiple=True,
-    type=click.Path(exists=True, path_type=Path),
+    type=Place(exists=True),
     help="The clients' history, JSON Lines or Parquet (docs/history.md). Repeatable. Without it: replicas only.",
 )
 @click.option("--topic", "topics", multiple=True, help="This topic only. Repeatable.  [default: all but internal ones]")
@@ -104,19 +105,19 @@ def _answer(as_json: bool, programs: Callable[[], Any], people: Callable[[], Non
 @findings_option
 @service_options
 @session_options
-@data_option
+@replicas_option
 @json_option
 @click.pass_context
 def audit_command(
     ctx: click.Context,
-    histories: tuple[Path, ...],
+    histories: tuple[str, ...],
     topics: tuple[str, ...],
     html: Path | None,
     plan: str,
     findings: FindingsTable | None,
     service: Service | None,
     start: Start,
-    folder: Path,
+    folder: str,
     as_json: bool,
 ) -> None:
     """Find lost, duplicated and reordered records, and unequal replicas.
@@ -137,7 +138,7 @@ def audit_command(
         if html is not None:
             from tanist.spark.report.audit_page import write_page
 
-            write_page(html, result, title=str(folder))
+            write_page(html, result, title=folder)
             say(f"the report is {html}")
         return result
 

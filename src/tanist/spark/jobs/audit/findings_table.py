@@ -11,7 +11,6 @@ here. Must not import pyspark before a job runs: `check` is called without Java.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,15 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from uuid import uuid4
 
-from tanist.spark.jobs.preconditions import Unfit, listed, scheme_of, writable_below
+from tanist.spark.jobs.preconditions import Unfit, listed, writable_below
+from tanist.spark.stores import SCHEMES, reason, scheme_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TableFormat = Literal["delta", "parquet"]
 FORMATS: Final = ("delta", "parquet")
-STORES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss", "file")
-"""The schemes of addresses that Delta's library writes to."""
 COMPACTED_EVERY: Final = 64
 """Commits. An audit every ten minutes adds 50,000 small files a year."""
 _RUN: Final = "run_id string, run_time timestamp, commit string, data string"
@@ -39,7 +37,6 @@ _DELTA_LOG: Final = "_delta_log"
 _FOLDER_OF_RUN: Final = "run_id="
 _UNFINISHED: Final = "_unfinished-"
 """Readers of Parquet folders pass over names that begin so."""
-_ANSI: Final = re.compile(r"\x1b\[\d*m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,7 @@ class Run:
 
 
 class FindingsTable:
-    """`place` is a folder, or for Delta also an address (`STORES`), with the variables of its cloud (`AWS_...`)."""
+    """`place` is a folder, or for Delta also an address in a store (`stores.SCHEMES`)."""
 
     def __init__(self, place: str | Path, format: TableFormat = "delta") -> None:
         self.format = format
@@ -71,8 +68,8 @@ class FindingsTable:
             _check_folder(Path(self.place), self.format)
         elif self.format == "parquet":
             raise Unfit(f"{self.place} is an address, where no folder can be renamed: --format delta adds to it")
-        elif self._scheme not in STORES:
-            raise Unfit(f"findings go to a folder, or to an address of {listed(STORES)}, not of {self._scheme}")
+        elif self._scheme not in SCHEMES:
+            raise Unfit(f"findings go to a folder, or to an address of {listed(SCHEMES)}, not of {self._scheme}")
         if self.format == "delta" and (self._scheme is not None or (Path(self.place) / _DELTA_LOG).is_dir()):
             self._check_table()
 
@@ -121,7 +118,7 @@ class FindingsTable:
                 return
             names = [field.name for field in DeltaTable(self.place).schema().fields]
         except (OSError, DeltaError, ValueError) as error:
-            raise Unfit(f"the findings' table {self.place} cannot be reached: {_one_line(error)}") from error
+            raise Unfit(f"the findings' table {reason(self.place, error)}") from error
         if names != _names():
             raise Unfit(f"{self.place} is a table with other columns than findings: name another")
 
@@ -180,8 +177,3 @@ def _written(table: str, batches: Iterator[Any]) -> Iterator[Any]:
             records += batch.num_rows
     size_bytes = store.get_file_info(path).size
     yield pa.RecordBatch.from_pylist([{"path": path, "size_bytes": size_bytes, "records": records}])
-
-
-def _one_line(error: Exception) -> str:
-    """Delta's library draws a tree of causes."""
-    return " ".join(_ANSI.sub("", str(error)).replace("↳", "").split())
