@@ -196,8 +196,6 @@ def test_an_address_is_not_taken_for_a_path_of_this_machine(data: Data, tmp_path
     data.partition("orders-0")
     audit = ("audit", "--data", data.folder)
     for job in (
-        ("ingest", "s3a://bucket/x", "--topic", "orders", "--bootstrap", NOBODY),
-        ("ingest", "file:///tmp/x", "--topic", "orders", "--bootstrap", NOBODY),
         (*audit, "--html", "s3a://bucket/a.html"),
         ("story", "--keep", "gs://bucket/x"),
         ("seeds", "--output", "s3://bucket/x"),
@@ -205,6 +203,9 @@ def test_an_address_is_not_taken_for_a_path_of_this_machine(data: Data, tmp_path
         assert "paths of this machine" in refusal(*job), job
     assert "an address of hdfs: name a folder, or an address of s3, " in refusal("audit", "--data", "hdfs://host/x")
     assert began("audit", "--data", data.folder.as_uri())
+    ingest = ("ingest", "s3a://bucket/x", "--topic", "orders", "--bootstrap", NOBODY)
+    assert refusal(*ingest).endswith("is in an object store: name a folder for the query's progress by --checkpoint")
+    assert "--kind delta makes a table there" in refusal(*ingest, "--kind", "parquet")
 
 
 def test_the_story_takes_an_empty_folder(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, cast
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
+from uuid import uuid4
 
 from tanist.runtime.client.salvaged import SavedFile
 from tanist.wire.primitives import Buffer
@@ -329,6 +330,30 @@ def files_below(address: str) -> Iterator[tuple[str, int]]:
     for info in found:
         if info.type == FileType.File:
             yield f"{bucket}/{info.path}", info.size
+
+
+def filesystem(folder: str) -> Any:
+    """A folder of this machine or of a store as Arrow's file system, to write to."""
+    from deltalake.fs import DeltaStorageHandler
+    from pyarrow.fs import PyFileSystem
+
+    with failing(folder):
+        return PyFileSystem(DeltaStorageHandler(folder))
+
+
+def readable(path: str) -> Any:
+    """What Arrow reads a file by. `FileNotFoundError`, `StoreFailed`."""
+    return _handler_of(path).open_input_file(_key(path)) if is_stored(path) else path
+
+
+def require_writable(folder: str) -> None:
+    """`StoreFailed` if a folder of a store takes no file."""
+    name = f"_writable-{uuid4()}"
+    with failing(folder):
+        store = filesystem(folder)
+        with store.open_output_stream(name):
+            pass
+        store.delete_file(name)
 
 
 @contextmanager

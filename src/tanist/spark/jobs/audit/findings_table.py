@@ -11,17 +11,15 @@ here. Must not import pyspark before a job runs: `check` is called without Java.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
-from uuid import uuid4
 
+from tanist.spark.jobs import delta_files
 from tanist.spark.jobs.preconditions import Unfit, listed, writable_below
-from tanist.spark.stores import SCHEMES, reason, scheme_of
+from tanist.spark.stores import SCHEMES, failing, reason, scheme_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,7 +29,6 @@ FORMATS: Final = ("delta", "parquet")
 COMPACTED_EVERY: Final = 64
 """Commits. An audit every ten minutes adds 50,000 small files a year."""
 _RUN: Final = "run_id string, run_time timestamp, commit string, data string"
-_FILES: Final = "path string, size_bytes bigint, records bigint"
 _ROWS_A_FILE: Final = 1_000_000
 _DELTA_LOG: Final = "_delta_log"
 _FOLDER_OF_RUN: Final = "run_id="
@@ -92,22 +89,18 @@ class FindingsTable:
 
     def _commit(self, rows: DataFrame) -> None:
         from deltalake import DeltaTable
-        from deltalake.transaction import AddAction
         from pyspark.sql.pandas.types import to_arrow_schema
 
         schema = to_arrow_schema(rows.schema, timezone="UTC")
-        table = DeltaTable.create(self.place, schema, mode="ignore")
-        files = rows.mapInArrow(partial(_written, self.place), _FILES).collect()
-        now_ms = int(datetime.now().timestamp() * 1000)
-        added = [
-            AddAction(file.path, file.size_bytes, {}, now_ms, True, f'{{"numRecords": {file.records}}}')
-            for file in files
-        ]
-        table.create_write_transaction(added, "append", schema)
-        table.update_incremental()
-        if table.version() % COMPACTED_EVERY == 0:
-            table.optimize.compact()
-            table.vacuum(dry_run=False)
+        with failing(self.place):
+            table = DeltaTable.create(self.place, schema, mode="ignore")
+            files = delta_files.write(rows, self.place)
+            now_ms = time.time_ns() // 1_000_000
+            table.create_write_transaction([file.added(now_ms) for file in files], "append", schema)
+            table.update_incremental()
+            if table.version() % COMPACTED_EVERY == 0:
+                table.optimize.compact()
+                table.vacuum(dry_run=False)
 
     def _check_table(self) -> None:
         from deltalake import DeltaTable
@@ -156,24 +149,3 @@ def _columns_of(run: Run) -> list[Any]:
     values = (run.run_id, run.time, run.commit, run.data)
     fields = (each.split() for each in _RUN.split(","))
     return [F.lit(value).cast(kind).alias(name) for value, (name, kind) in zip(values, fields)]
-
-
-def _written(table: str, batches: Iterator[Any]) -> Iterator[Any]:
-    """The rows of a task as a file of the table, with a name that no other attempt has; and what its commit needs."""
-    import pyarrow as pa
-    import pyarrow.fs
-    import pyarrow.parquet as pq
-    from deltalake.fs import DeltaStorageHandler
-
-    first = next(batches, None)
-    if first is None:
-        return
-    store = pa.fs.PyFileSystem(DeltaStorageHandler(table))
-    path = f"part-{uuid4()}.snappy.parquet"
-    records = 0
-    with store.open_output_stream(path) as file, pq.ParquetWriter(file, first.schema) as writer:
-        for batch in chain([first], batches):
-            writer.write_batch(batch)
-            records += batch.num_rows
-    size_bytes = store.get_file_info(path).size
-    yield pa.RecordBatch.from_pylist([{"path": path, "size_bytes": size_bytes, "records": records}])
