@@ -389,5 +389,13 @@ def test_of_sparks_pages_the_cause_is_shown() -> None:
         "An error occurred while calling o1.load.\n: java.lang.Foo: outer\n\tat a.b\nCaused by: x.Bar: inner.\n\tat c"
     )
     assert spark_session._cause(pages) == "x.Bar: inner"
+    python = """Caused by: x.PythonException: Traceback (most recent call last):
+  File "a.py", line 1, in read
+    f()
+{}
+"""
+    assert spark_session._cause(python.format("ZeroDivisionError: by zero")) == "ZeroDivisionError: by zero"
+    assert spark_session._own_reason(python.format("ZeroDivisionError: by zero")) is None
+    assert spark_session._own_reason(python.format("tanist.spark.stores.StoreFailed: s3://x: no")) == "s3://x: no"
     assert spark_session._cause("An error occurred while calling o1.load.\n: a.Foo: outer\n\tat a.b") == "a.Foo: outer"
     assert spark_session._cause("[CODE] It failed.") == "[CODE] It failed"

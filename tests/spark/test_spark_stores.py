@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from click.testing import CliRunner
+from pyspark.errors import PySparkException
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
 from pyspark.sql.types import StructType
 
 from tanist.cli.app import app
+from tanist.cli.spark.session import refused
 from tanist.log.salvage.manifest import MANIFEST, QUARANTINE, Manifest, SalvageReason, SavedFile, entry_id
+from tanist.spark.jobs import delta_files
 from tanist.spark.jobs.audit.logs import SegmentLogs
 from tanist.spark.metadata.changes import changes, metadata_folders
 from tanist.spark.segments import ranges
@@ -158,15 +162,14 @@ def refusal(*arguments: str) -> str:
     return result.stderr.removeprefix("Error: ").rstrip()
 
 
-def test_what_is_not_there_is_said(copy: str, tmp_path: Path, folder: Path) -> None:
+def test_what_is_not_there_is_said(copy: str, folder: Path) -> None:
     assert refusal("audit", "--data", f"{copy}/none") == f"there is nothing below {copy}/none"
     assert refusal("audit", "--data", f"{copy}/node-1/data/orders-0/x").startswith("there is nothing below")
     nowhere = refusal("audit", "--data", "s3://nowhere/x")
     assert nowhere.startswith("s3://nowhere/x cannot be reached: NoSuchBucket: ")
     assert nowhere.endswith(". Make the bucket, or name another")
     audit = ("audit", "--data", str(folder), "--history")
-    assert refusal(*audit, f"{copy}/none.jsonl").endswith("none.jsonl cannot be read: there is no such file")
-    assert refusal(*audit, f"{copy}/node-1").startswith("no Parquet file is below ")
+    assert "is an address (s3:), and this job reads" in refusal(*audit, f"{copy}/history.jsonl")
     with pytest.raises(NothingThere, match="nothing below"):
         rows(f"{copy}/none")
     with pytest.raises(StoreFailed, match="an address of ftp: name a folder, or an address of s3, "):
@@ -184,6 +187,27 @@ def test_who_is_not_let_in_is_said(copy: str, tmp_path: Path, monkeypatch: pytes
         assert "AWS_SECRET_ACCESS_KEY" in said
         with pytest.raises(StoreFailed, match=r"privileges .*AWS_SECRET_ACCESS_KEY"):
             opened(f"{copy}/x.log")
+
+
+def test_what_a_worker_is_refused_is_one_line(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver may have other variables than Spark's workers."""
+    place = spark.createDataFrame([(PLACE,)], ["path"])
+    for job in (lambda: delta_files.write(place, PLACE), lambda: place.mapInArrow(_listed, "path string").collect()):
+        with object_store(tmp_path / "log", asks_who=True) as variables, monkeypatch.context() as patched:
+            for name, value in variables.items():
+                patched.setitem(spark.sparkContext.environment, name, value)
+            with pytest.raises(PySparkException) as caught:
+                job()
+        said = refused(caught.value, verbose=False)
+        assert said is not None
+        assert said.message.startswith(f"{PLACE} cannot be reached: InvalidAccessKeyId: ")
+        assert said.message.endswith("also for Spark's workers")
+
+
+def _listed(batches: Iterator[Any]) -> Iterator[Any]:
+    for batch in batches:
+        segment_files(batch.column("path")[0].as_py())
+        yield batch
 
 
 def test_a_store_that_does_not_answer_is_said(copy: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -257,10 +257,6 @@ class StoredPath:
                 elif not pattern.endswith("/") or path.is_dir():
                     yield path
 
-    def rglob(self, pattern: str) -> Iterator[StoredPath]:
-        """The files of that name, in this folder and in those below it."""
-        return (StoredPath(each, self._listing) for each in self._listing.below(self._address, pattern))
-
     def read_bytes(self) -> bytes:
         file = StoredFile(self._address, self._listing.known_size(self._address))
         try:
@@ -299,11 +295,6 @@ class _Listing:
         """The names in a folder; None if there is none."""
         self._listed()
         return self._folders.get(address)
-
-    def below(self, address: str, pattern: str) -> Iterator[str]:
-        for each in self._listed():
-            if each.startswith(f"{address}/") and fnmatchcase(each.rpartition("/")[2], pattern):
-                yield each
 
     def _listed(self) -> dict[str, int]:
         if self._sizes is None:

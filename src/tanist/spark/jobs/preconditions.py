@@ -10,13 +10,12 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
 from tanist.spark.segments.replica_files import METADATA_TOPIC, NothingThere, SegmentFile, segment_files
-from tanist.spark.stores import opened, path_of, scheme_of
+from tanist.spark.stores import scheme_of
 from tanist.spark.topic.options import Connecting
 from tanist.text import counted
 from tanist.wire.internal_topics import INTERNAL_TOPICS
@@ -95,17 +94,19 @@ def _why_empty(starts: Mapping[tuple[str, int], int]) -> str:
 
 def readable_histories(names: Iterable[str | Path]) -> None:
     """Files, or folders of Parquet files, that can be read and have something in them."""
-    for path in map(path_of, names):
+    for name in names:
+        of_this_machine(name)
+        path = Path(name)
         if path.is_dir():
             if not any(path.rglob("*.parquet")):
                 raise NothingToJudge(f"no Parquet file is below {path}")
             continue
         try:
-            with closing(opened(str(path))) as file:
-                if not file.read(0, 1 << 16).strip():
+            with path.open("rb") as file:
+                if not file.read(1 << 16).strip():
                     raise NothingToJudge(f"{path} is empty: there is nothing to judge")
         except OSError as error:
-            raise Unfit(f"{path} cannot be read: {error.strerror or 'there is no such file'}") from error
+            raise Unfit(f"{path} cannot be read: {error.strerror}") from error
 
 
 def cluster_topics(cluster: Connecting, topics: Iterable[str]) -> dict[str, int]:
