@@ -122,8 +122,10 @@ def _fit_folder(table: Path) -> None:
 
 def _fit_checkpoint(table: str | Path, checkpoint: str | Path | None) -> None:
     """A checkpoint that Java alone can read is looked at when it runs."""
-    if checkpoint is not None and is_stored(checkpoint):
-        return
+    if checkpoint is not None:
+        _require_outside(table, checkpoint)
+        if is_stored(checkpoint):
+            return
     path = path_of(table) / CHECKPOINT if checkpoint is None else path_of(checkpoint)
     if checkpoint is not None:
         writable_below(path)
@@ -131,6 +133,13 @@ def _fit_checkpoint(table: str | Path, checkpoint: str | Path | None) -> None:
         if checkpoint is None:
             raise TableUnfit(f"{table} has records, and its {CHECKPOINT} is gone: all would be written once more")
         raise TableUnfit(not_of(table, str(checkpoint)))
+
+
+def _require_outside(table: str | Path, checkpoint: str | Path) -> None:
+    """The sweep takes what is in a table and not of it, but for names that begin with an underscore."""
+    inside, root = (f"{path_of(each).absolute()}/" for each in (checkpoint, table))
+    if inside.startswith(root) and not inside.removeprefix(root).startswith("_"):
+        raise TableUnfit(f"{checkpoint} is in the table, whose old files are swept: name another folder")
 
 
 def _some_records(options: TopicOptions, topics: Sequence[str]) -> None:
