@@ -196,14 +196,16 @@ def test_an_address_is_not_taken_for_a_path_of_this_machine(data: Data, tmp_path
     data.partition("orders-0")
     audit = ("audit", "--data", data.folder)
     for job in (
-        ("ingest", "s3a://bucket/x", "--topic", "orders", "--bootstrap", NOBODY),
-        ("ingest", "file:///tmp/x", "--topic", "orders", "--bootstrap", NOBODY),
         (*audit, "--html", "s3a://bucket/a.html"),
-        ("audit", "--data", "abfs://c@account/x"),
         ("story", "--keep", "gs://bucket/x"),
         ("seeds", "--output", "s3://bucket/x"),
     ):
         assert "paths of this machine" in refusal(*job), job
+    assert "an address of hdfs: name a folder, or an address of s3, " in refusal("audit", "--data", "hdfs://host/x")
+    assert began("audit", "--data", data.folder.as_uri())
+    ingest = ("ingest", "s3a://bucket/x", "--topic", "orders", "--bootstrap", NOBODY)
+    assert refusal(*ingest).endswith("is in an object store: name a folder for the query's progress by --checkpoint")
+    assert "--kind delta makes a table there" in refusal(*ingest, "--kind", "parquet")
 
 
 def test_the_story_takes_an_empty_folder(tmp_path: Path) -> None:
@@ -274,6 +276,9 @@ def test_ingest_checks_its_options_and_its_table(broker: tuple[Path, str], tmp_p
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "letter.txt").touch()
     assert "is no table, and has other files (letter.txt)" in refusal("ingest", tmp_path / "other", *to)
+    inside = ("--checkpoint", new / "progress")
+    assert "is in the table, whose old files are swept" in refusal("ingest", new, *inside, *to)
+    assert began("ingest", new, "--checkpoint", new / "_progress", *to)
     assert "its _checkpoint is gone" in refusal("ingest", table(tmp_path / "t", "one", 0), *to)
     (tmp_path / "delta" / "_checkpoint").mkdir(parents=True)
     (tmp_path / "delta" / "_delta_log").mkdir()
@@ -387,5 +392,13 @@ def test_of_sparks_pages_the_cause_is_shown() -> None:
         "An error occurred while calling o1.load.\n: java.lang.Foo: outer\n\tat a.b\nCaused by: x.Bar: inner.\n\tat c"
     )
     assert spark_session._cause(pages) == "x.Bar: inner"
+    python = """Caused by: x.PythonException: Traceback (most recent call last):
+  File "a.py", line 1, in read
+    f()
+{}
+"""
+    assert spark_session._cause(python.format("ZeroDivisionError: by zero")) == "ZeroDivisionError: by zero"
+    assert spark_session._own_reason(python.format("ZeroDivisionError: by zero")) is None
+    assert spark_session._own_reason(python.format("tanist.spark.stores.StoreFailed: s3://x: no")) == "s3://x: no"
     assert spark_session._cause("An error occurred while calling o1.load.\n: a.Foo: outer\n\tat a.b") == "a.Foo: outer"
     assert spark_session._cause("[CODE] It failed.") == "[CODE] It failed"

@@ -15,6 +15,7 @@ import pytest
 
 from tanist.runtime.cluster.addresses import bootstrap_of
 from tanist.runtime.cluster.cluster import LocalCluster
+from tests.spark.spark_object_store import object_store
 
 if find_spec("pyspark") is None:
     collect_ignore_glob = ["test_*.py"]
@@ -64,3 +65,12 @@ def three_brokers(tmp_path: Path) -> Iterator[tuple[LocalCluster, str]]:
     found = LocalCluster(tmp_path / "c")
     yield found, bootstrap_of(found.up(brokers=3, port=random.randint(20000, 50000)))
     found.down()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """S3, for this process and for Python workers: each is given the variables that this one has when it starts."""
+    with object_store(tmp_path_factory.mktemp("store") / "log") as variables, pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        yield

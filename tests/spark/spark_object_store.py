@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,13 +20,16 @@ PATIENCE_S = 60
 
 
 @contextmanager
-def object_store(log: Path) -> Iterator[dict[str, str]]:
-    """With the bucket `BUCKET`; the variables by which its clients find it."""
+def object_store(log: Path, *, asks_who: bool = False) -> Iterator[dict[str, str]]:
+    """With the bucket `BUCKET`; the variables by which its clients find it. With `asks_who` it knows nobody of them."""
     moto = install.venv("object-store-venv", LOCK) / "bin" / "moto_server"
     port = free_port()
     place = f"http://127.0.0.1:{port}"
     with log.open("wb") as said:
-        server = subprocess.Popen([moto, "--host", "127.0.0.1", "--port", str(port)], stdout=said, stderr=said)
+        # The first request, which is not signed, makes the bucket.
+        env = os.environ | ({"INITIAL_NO_AUTH_ACTION_COUNT": "1"} if asks_who else {})
+        command = [str(moto), "--host", "127.0.0.1", "--port", str(port)]
+        server = subprocess.Popen(command, env=env, stdout=said, stderr=said)
     try:
         assert wait_until(lambda: _has_bucket(place), PATIENCE_S), log.read_text()
         yield {
@@ -43,3 +47,14 @@ def _has_bucket(place: str) -> bool:
             return bool(answer.status == 200)
     except (URLError, ConnectionError):
         return False
+
+
+def upload(folder: Path, address: str) -> str:
+    """The files below a folder, to `s3://BUCKET/...`; the address again."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            key = f"{address.removeprefix('s3://')}/{path.relative_to(folder)}"
+            place, kind = f"{os.environ['AWS_ENDPOINT_URL']}/{key}", {"Content-Type": "application/octet-stream"}
+            with urlopen(Request(place, path.read_bytes(), kind, method="PUT"), timeout=PATIENCE_S) as answer:
+                assert answer.status == 200
+    return address

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,20 +19,11 @@ from tanist.spark.jobs.audit.findings import SCHEMA
 from tanist.spark.jobs.audit.findings_table import FindingsTable, Run, TableFormat, nothing_found
 from tanist.spark.jobs.preconditions import Unfit
 from tests.spark.spark_audit_samples import brute, missing_tail, plant, sound_scene
-from tests.spark.spark_object_store import BUCKET, object_store
+from tests.spark.spark_object_store import BUCKET
 
 FORMATS: tuple[TableFormat, ...] = ("delta", "parquet")
 PAGE = Path(__file__).parents[2] / "docs" / "pipeline.md"
 ROW = ("lost-write", "orders", 0, 7, 9, 3, [4], [1, 2], "v", "p1", "below", "because")
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """S3, for this process and for Python workers: each is given the variables that this one has when it starts."""
-    with object_store(tmp_path_factory.mktemp("store") / "log") as variables, pytest.MonkeyPatch.context() as patch:
-        for name, value in variables.items():
-            patch.setenv(name, value)
-        yield
 
 
 def run(number: int) -> Run:

@@ -60,8 +60,8 @@ def test_each_record_is_once_in_the_table(
 
 
 def files(table: Path) -> int:
-    """Also those that a task has not finished. Folders of tasks go meanwhile, which `os.walk` does not mind."""
-    return sum(name.endswith(".parquet") for _, _, names in os.walk(table / "data") for name in names)
+    """Also those that a task has not finished."""
+    return sum(".parquet" in name for _, _, names in os.walk(table) for name in names if name.startswith("part-"))
 
 
 def ingest(bootstrap: str, table: Path, batch: int) -> Query:

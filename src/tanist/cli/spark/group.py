@@ -16,7 +16,7 @@ import click
 
 from tanist.cli.lab.run import Seeds, draw, parsed
 from tanist.cli.lab.workload_options import SEEDS
-from tanist.cli.options import client_options, cluster_given, data_option, json_option, key_value
+from tanist.cli.options import client_options, cluster_given, json_option, key_value
 from tanist.cli.output.spark_reports import (
     audit_json,
     audit_lines,
@@ -29,6 +29,7 @@ from tanist.cli.output.spark_reports import (
 )
 from tanist.cli.output.tables import print_json
 from tanist.cli.spark.audits import Service, findings_option, service_options
+from tanist.cli.spark.places import Place, replicas_option
 from tanist.cli.spark.session import NotJudged, Start, refused, session_options
 from tanist.cli.tree import Group
 from tanist.client.security import is_of_security
@@ -95,7 +96,7 @@ def _answer(as_json: bool, programs: Callable[[], Any], people: Callable[[], Non
     "--history",
     "histories",
     multiple=True,
-    type=click.Path(exists=True, path_type=Path),
+    type=Place(exists=True),
     help="The clients' history, JSON Lines or Parquet (docs/history.md). Repeatable. Without it: replicas only.",
 )
 @click.option("--topic", "topics", multiple=True, help="This topic only. Repeatable.  [default: all but internal ones]")
@@ -104,19 +105,19 @@ def _answer(as_json: bool, programs: Callable[[], Any], people: Callable[[], Non
 @findings_option
 @service_options
 @session_options
-@data_option
+@replicas_option
 @json_option
 @click.pass_context
 def audit_command(
     ctx: click.Context,
-    histories: tuple[Path, ...],
+    histories: tuple[str, ...],
     topics: tuple[str, ...],
     html: Path | None,
     plan: str,
     findings: FindingsTable | None,
     service: Service | None,
     start: Start,
-    folder: Path,
+    folder: str,
     as_json: bool,
 ) -> None:
     """Find lost, duplicated and reordered records, and unequal replicas.
@@ -137,7 +138,7 @@ def audit_command(
         if html is not None:
             from tanist.spark.report.audit_page import write_page
 
-            write_page(html, result, title=str(folder))
+            write_page(html, result, title=folder)
             say(f"the report is {html}")
         return result
 
@@ -244,9 +245,15 @@ def story_command(port: int, keep: Path | None, start: Start) -> None:
 
 
 @spark_command.command("ingest")
-@click.argument("table", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("table", type=Place(file_okay=False))
 @click.option("--topic", "topics", multiple=True, required=True, help="Repeatable.")
 @click.option("--kind", type=click.Choice(["delta", "parquet"]), default="delta", show_default=True)
+@click.option(
+    "--checkpoint",
+    type=Place(file_okay=False),
+    metavar="PLACE",
+    help="A folder for how far the query has come, or an address that Spark has a jar for.  [default: in TABLE]",
+)
 @click.option(
     "--every",
     metavar="INTERVAL",
@@ -264,9 +271,10 @@ def story_command(port: int, keep: Path | None, start: Start) -> None:
 @client_options
 @json_option
 def ingest_command(
-    table: Path,
+    table: str,
     topics: tuple[str, ...],
     kind: Any,
+    checkpoint: str | None,
     every: str | None,
     options: tuple[tuple[str, str], ...],
     start: Start,
@@ -276,30 +284,32 @@ def ingest_command(
 ) -> None:
     """Append the records of topics to a table, each once.
 
-    The same command continues where the last one ended. TABLE is a folder: a Delta table, partitioned by topic and
-    partition, or only Parquet files with --kind parquet.
+    The same command continues where the last one ended. TABLE is a folder, or s3://BUCKET/PATH with --checkpoint: a
+    Delta table, partitioned by topic and partition, or in a folder only Parquet files with --kind parquet.
     """
     from tanist.spark.jobs.tables import fit_to_ingest
 
     addresses, more = _cluster(bootstrap, folder)
     servers, more = format_bootstrap(addresses), more | dict(options)
-    fit_to_ingest(servers, topics, table, kind, every, more)
+    fit_to_ingest(servers, topics, table, kind, every, more, checkpoint=checkpoint)
     spark = start()
     from tanist.spark.jobs.ingest import ingest
 
-    result = ingest(spark, servers, topics, table, kind=kind, every=every, options=more, progress=_say)
+    result = ingest(
+        spark, servers, topics, table, kind=kind, checkpoint=checkpoint, every=every, options=more, progress=_say
+    )
     _answer(as_json, lambda: asdict(result), lambda: echo([ingest_line(result)]))
 
 
 @spark_command.command("egress")
-@click.argument("table", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("table", type=Place(exists=True, file_okay=False))
 @click.option("--topic", help="Write all records to this topic.  [default: each to the topic it came from]")
 @click.option("--by-key", is_flag=True, help="Choose partitions by the records' keys, instead of keeping them.")
 @session_options
 @client_options
 @json_option
 def egress_command(
-    table: Path,
+    table: str,
     topic: str | None,
     by_key: bool,
     start: Start,

@@ -8,6 +8,7 @@ an error.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -26,6 +27,8 @@ Start = Callable[[], Any]
 
 EXIT_NOT_JUDGED = 2
 _REASON_MAX = 300
+_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+"""The last line of a traceback of Python's, in the text of an error of Java's."""
 
 
 class NotJudged(click.ClickException):
@@ -73,7 +76,9 @@ def refused(error: Exception, *, verbose: bool) -> NotJudged | None:
     elif isinstance(error, OSError):
         reason = str(error.strerror or error)
     elif type(error).__module__.startswith(("pyspark", "py4j")):
-        reason = f"Spark failed: {_cause(str(error)) or type(error).__name__}. --verbose shows all of it"
+        reason = _own_reason(str(error)) or (
+            f"Spark failed: {_cause(str(error)) or type(error).__name__}. --verbose shows all of it"
+        )
     if reason is None:
         return None
     if verbose:
@@ -81,8 +86,20 @@ def refused(error: Exception, *, verbose: bool) -> NotJudged | None:
     return NotJudged(reason)
 
 
+def _own_reason(text: str) -> str | None:
+    """What a task of ours has said of what it was given; None of all else."""
+    raised = _RAISED.findall(text)
+    name, _, said = raised[-1].partition(": ") if raised else ("", "", "")
+    return said if name.startswith("tanist.") else None
+
+
 def _cause(text: str) -> str:
-    """Of Spark's pages of stack the last cause says most, else the first line that is not Py4J's own."""
+    """Of Spark's pages of stack what Python has raised or the last cause says most, else the first line that is not
+    Py4J's own.
+    """
+    raised = _RAISED.findall(text)
+    if raised:
+        return str(raised[-1][:_REASON_MAX].rstrip("."))
     lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     own = [line for line in lines if not line.startswith("An error occurred while calling")]

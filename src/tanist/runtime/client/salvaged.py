@@ -274,9 +274,10 @@ def _quarantines(folder: Path) -> list[Path]:
     for properties in [*folder.glob("server.properties"), *folder.glob("*/server.properties")]:
         # A node's log directories may be elsewhere.
         try:
-            roots += map(Path, log_directories(parse_properties(properties.read_text())))
+            names = log_directories(parse_properties(properties.read_text()))
         except (OSError, PropertiesError, UnicodeDecodeError):
             continue
+        roots += [folder / Path(name).absolute() for name in names]
     found = {
         path.resolve(): path for root in roots for depth in range(_DEPTH_MAX + 1) for path in _at_depth(root, depth)
     }

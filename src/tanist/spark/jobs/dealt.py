@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 
 def usual_tasks(spark: SparkSession) -> int:
@@ -20,7 +21,7 @@ def usual_tasks(spark: SparkSession) -> int:
 
 
 def dealt(
-    spark: SparkSession, shares: Sequence[Any], function: Callable[[Any], Iterator[Any]], schema: str
+    spark: SparkSession, shares: Sequence[Any], function: Callable[[Any], Iterator[Any]], schema: str | StructType
 ) -> DataFrame:
     """What `function` makes of the shares, as Arrow batches of `schema`. A share is what JSON can hold."""
     import pyarrow as pa

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from tanist.spark.segments.replica_files import METADATA_TOPIC, NothingThere, SegmentFile, segment_files
+from tanist.spark.stores import scheme_of
 from tanist.spark.topic.options import Connecting
 from tanist.text import counted
 from tanist.wire.internal_topics import INTERNAL_TOPICS
@@ -27,8 +28,6 @@ _UNITS_S: Final = {
 }  # fmt: skip
 _PART: Final = re.compile(rf"(\d+)\s+({'|'.join(_UNITS_S)})s?", re.IGNORECASE)
 _INTERVAL: Final = re.compile(rf"(\s*{_PART.pattern})+\s*", re.IGNORECASE)
-_ADDRESS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-"""With one slash where a path was made of it already."""
 
 
 class Unfit(ValueError):
@@ -53,14 +52,13 @@ def audit(folder: str | Path, topics: Sequence[str], histories: Sequence[str | P
     """With histories, logs without a record can be judged: all of it may be lost."""
     if histories:
         replicas_below(folder, topics)
-        readable_histories(map(Path, histories))
+        readable_histories(histories)
     else:
         some_records(folder, topics)
 
 
 def replicas_below(folder: str | Path, topics: Sequence[str] = ()) -> list[SegmentFile]:
     """The segments of these topics (none: all but internal ones) below a folder. Each topic has a replica there."""
-    of_this_machine(folder)
     found = [file for file in segment_files(str(folder)) if file.salvage_id is None]
     if not found:
         raise NothingThere(f"no broker's log is below {folder}: name the folder of a cluster, or of a node")
@@ -76,7 +74,7 @@ def replicas_below(folder: str | Path, topics: Sequence[str] = ()) -> list[Segme
 def some_records(folder: str | Path, topics: Sequence[str] = ()) -> None:
     """Refuse replicas of which none has a record, and tell what has expired from what never was."""
     files = replicas_below(folder, topics)
-    if any(os.path.getsize(file.path) for file in files):
+    if any(os.path.getsize(file.path) if file.size_bytes is None else file.size_bytes for file in files):
         return
     raise NothingToJudge(
         f"no replica below {folder} has a record of {listed(sorted({file.topic for file in files}))}: "
@@ -94,9 +92,11 @@ def _why_empty(starts: Mapping[tuple[str, int], int]) -> str:
     return f"the records of {topic}-{partition} below offset {start:,} have expired{others}"
 
 
-def readable_histories(paths: Iterable[Path]) -> None:
+def readable_histories(names: Iterable[str | Path]) -> None:
     """Files, or folders of Parquet files, that can be read and have something in them."""
-    for path in paths:
+    for name in names:
+        of_this_machine(name)
+        path = Path(name)
         if path.is_dir():
             if not any(path.rglob("*.parquet")):
                 raise NothingToJudge(f"no Parquet file is below {path}")
@@ -173,12 +173,6 @@ def output_file(path: Path | None) -> None:
     if not path.parent.is_dir():
         raise Unfit(f"there is no folder {path.parent} for {path.name}")
     writable_below(path.parent)
-
-
-def scheme_of(place: str | Path) -> str | None:
-    """The scheme of an address, in lower case; None of a path."""
-    found = _ADDRESS.match(str(place))
-    return None if found is None else found[1].lower()
 
 
 def of_this_machine(path: str | Path) -> None:

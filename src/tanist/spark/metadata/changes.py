@@ -21,6 +21,7 @@ from tanist.controller.image.image import ImageError, MetadataImage
 from tanist.controller.image.partition_state import PartitionState
 from tanist.quorum.storage.snapshots import parse_name
 from tanist.spark.segments.replica_files import METADATA_TOPIC, NothingThere, SegmentFile, segment_files
+from tanist.spark.stores import path_of
 from tanist.wire.batch import BatchHeader, crc_matches, decode_batch, iterate_headers
 from tanist.wire.control import decode_control_batch
 from tanist.wire.errors import WireError
@@ -49,7 +50,7 @@ def metadata_folders(path: str) -> list[MetadataFolder]:
     found: dict[str, list[SegmentFile]] = {}
     for file in segment_files(path):
         if file.topic == METADATA_TOPIC:
-            found.setdefault(str(Path(file.path).parent), []).append(file)
+            found.setdefault(str(path_of(file.path).parent), []).append(file)
     if not found:
         raise NothingThere(f"no {METADATA_TOPIC} is below {path}")
     return [
@@ -61,7 +62,7 @@ def metadata_folders(path: str) -> list[MetadataFolder]:
 def changes(folder: MetadataFolder) -> Iterator[Row]:
     """The rows of one log, in its order; at its beginning, those of the snapshot that it builds on."""
     image = MetadataImage()
-    home = Path(folder.path)
+    home = path_of(folder.path)
     segments = sorted((int(path.stem), path) for path in home.glob("*.log") if path.stem.isdecimal())
     position = segments[0][0] if segments else 0
     if position > 0:

@@ -9,19 +9,18 @@ No cut is ever made between batches that have not been looked at: without an ind
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from tanist.log.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 from tanist.log.scan import DamagedBatch, scan_headers, verified_batches
-from tanist.runtime.client.salvaged import SavedFile
+from tanist.ports import File
 from tanist.spark.segments.replica_files import SegmentFile
+from tanist.spark.stores import opened
 
 STRETCH_BYTES: Final = 128 << 20
 
@@ -60,11 +59,13 @@ def several_stretches(
     if not within:
         return
     try:
-        file = SavedFile(Path(segment.path))
+        file = opened(segment.path, segment.size_bytes)
     except FileNotFoundError:
         return  # by retention, since it was listed
     with closing(file):
-        index = _offset_index(segment) if indexes and segment.salvage_id is None else _NO_INDEX
+        index = _NO_INDEX
+        if indexes and segment.salvage_id is None and (file.size > target_bytes or any(each.any for each in within)):
+            index = _offset_index(segment)
         for bounds in within:
             start, end = 0, file.size
             if bounds.any and len(index):
@@ -104,7 +105,7 @@ def _first(column: Any, least: int) -> int:
     return int(np.searchsorted(column, least))
 
 
-def _narrowed(file: SavedFile, segment: SegmentFile, index: _Index, bounds: Bounds) -> tuple[int, int]:
+def _narrowed(file: File, segment: SegmentFile, index: _Index, bounds: Bounds) -> tuple[int, int]:
     offsets = index.keys
     least = bounds.least_offset
     if bounds.least_timestamp_ms is not None:
@@ -129,7 +130,7 @@ def _narrowed(file: SavedFile, segment: SegmentFile, index: _Index, bounds: Boun
     return start, max(start, end)
 
 
-def _cut(file: SavedFile, index: _Index, start: int, end: int, target_bytes: int) -> Iterator[tuple[int, int]]:
+def _cut(file: File, index: _Index, start: int, end: int, target_bytes: int) -> Iterator[tuple[int, int]]:
     while end - start > target_bytes:
         number = _first(index.values, start + target_bytes)
         found = None
@@ -146,7 +147,7 @@ def _cut(file: SavedFile, index: _Index, start: int, end: int, target_bytes: int
         yield start, end
 
 
-def _walked(file: SavedFile, start: int, end: int, target_bytes: int) -> int:
+def _walked(file: File, start: int, end: int, target_bytes: int) -> int:
     """The first boundary that is far enough; the end of it all if the headers do not lead there."""
     with suppress(DamagedBatch):
         for batch in scan_headers(file, start, end):
@@ -155,7 +156,7 @@ def _walked(file: SavedFile, start: int, end: int, target_bytes: int) -> int:
     return end
 
 
-def _stands_at(file: SavedFile, offset: int, position: int) -> bool:
+def _stands_at(file: File, offset: int, position: int) -> bool:
     """Whether a sound batch begins there whose last offset is this one."""
     if not 0 < position < file.size:
         return False
@@ -199,8 +200,8 @@ def _entries(segment: SegmentFile, suffix: str, entry: Any) -> tuple[Any, Any]:
     """Two columns, as they are in the file: offsets count from the segment's."""
     path = segment.path.removesuffix(LOG_SUFFIX) + suffix
     data = b""
-    with suppress(OSError), open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size <= _INDEX_BYTES_MAX:
-            data = file.read()
+    with suppress(OSError), closing(opened(path)) as file:
+        if file.size <= _INDEX_BYTES_MAX:
+            data = file.read(0, file.size)
     found = np.frombuffer(data, entry, len(data) // entry.itemsize)
     return found["key"].astype(np.int64), found["value"].astype(np.int64)

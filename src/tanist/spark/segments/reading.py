@@ -7,21 +7,19 @@ what it passed over. It knows nothing of Spark.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from tanist.log.salvage.reading import sound_batches
-from tanist.runtime.client.salvaged import SavedFile
 from tanist.spark.segments import fingerprints, record_columns
 from tanist.spark.segments.arrow_rows import Damage, Origin, damage_rows, rows
 from tanist.spark.segments.batch_table import BatchTable, crcs_right, walk
+from tanist.spark.stores import ReadFile, opened
 from tanist.wire.batch import COMPRESSION_MASK, HEADER, HEADER_BYTES, BatchHeader
 from tanist.wire.compression import decompress
 from tanist.wire.errors import WireError
@@ -55,13 +53,6 @@ class Wanted:
         return mask
 
 
-class SegmentFileReader(SavedFile):
-    """A file that only is read, also by its descriptor: into memory that numpy owns."""
-
-    def fileno(self) -> int:
-        return self._fd
-
-
 Unknown: TypeAlias = Callable[[Any, BatchTable], Any]
 """Is called with sound batches and the bytes that they lie in, and says which of them are to be decoded."""
 
@@ -77,7 +68,7 @@ def read_stretch(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of [start, end) of a file, which begins and ends between batches unless something is wrong."""
     try:
-        file = SegmentFileReader(Path(path))
+        file = opened(path)
     except FileNotFoundError:
         yield damage_rows([Damage(start, "the segment was removed since it was listed")], origin, columns)
         return
@@ -88,7 +79,7 @@ def read_stretch(
 class _Reading:
     def __init__(
         self,
-        file: SegmentFileReader,
+        file: ReadFile,
         end: int,
         origin: Origin,
         columns: Sequence[str],
@@ -137,7 +128,7 @@ class _Reading:
         length = 0
         view = memoryview(arena)
         while length < size:
-            got = os.preadv(self._file.fileno(), [view[length:size]], position + length)
+            got = self._file.read_into(view[length:size], position + length)
             if not got:
                 break
             length += got
@@ -192,7 +183,7 @@ class _Reading:
     def _tail(self, arena: Any, length: int, position: int, size: int | None) -> int:
         """There is no whole batch here of a size that is read. It is damage unless the log went on meanwhile."""
         left = self._end - position
-        file_end = os.fstat(self._file.fileno()).st_size
+        file_end = self._file.size_now()
         if file_end < self._end and length < left:
             self._damages.append(Damage(position + length, "the segment was cut off while it was read"))
             return self._end

@@ -2,12 +2,12 @@
 
 Owns the way from a path to segment files and what is known of each without opening it: topic, partition, which replica
 it belongs to. It changes nothing and asks no broker; nodes may run or not. Folders that wait to be deleted, are not in
-service, or are being moved in are left out, and so are files that are no segments.
+service, or are being moved in are left out, and so are files that are no segments. The folder may be in an object store
+(`spark.stores`).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from tanist.log.names import LOG_SUFFIX, offset_of, parse_folder
 from tanist.log.properties import PropertiesError, log_directories, parse_properties
 from tanist.log.salvage.manifest import QUARANTINE, is_entry_id
 from tanist.runtime.client.salvaged import find_entries
+from tanist.spark.stores import is_stored, path_of, stored_size
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 _SERVER_PROPERTIES: Final = "server.properties"
@@ -41,6 +42,8 @@ class SegmentFile:
     """The base offset of the next segment of the log; None for the last one, and in the salvage."""
     salvage_id: str | None
     """The entry of the quarantine; None for what is part of a log."""
+    size_bytes: int | None = None
+    """In a store; None on this machine, where it may grow."""
 
 
 class NothingThere(ValueError):
@@ -53,9 +56,9 @@ class Unreadable(ValueError):
 
 def segment_files(folder: str, *, contents: Contents = "log", replica: int | None = None) -> list[SegmentFile]:
     """Of all replicas below `folder`. `replica` is whose they are where no `meta.properties` says it. `Unreadable`."""
-    root = Path(folder)
+    root = path_of(folder)
     if not root.is_dir():
-        raise NothingThere(f"there is no folder {folder}")
+        raise NothingThere(f"there is {'nothing below' if is_stored(folder) else 'no folder'} {folder}")
     inside = any(part == QUARANTINE for part in root.resolve().parts)
     found: list[SegmentFile] = []
     if contents != "salvage" and not inside:
@@ -85,18 +88,18 @@ def _log_directories(root: Path) -> list[Path]:
 def _named_directories(properties: Path) -> list[Path]:
     """The log.dirs of a node, if they are there; its file may have been copied from another machine."""
     try:
-        return [Path(name) for name in log_directories(parse_properties(properties.read_text()))]
+        names = log_directories(parse_properties(properties.read_text()))
     except (PropertiesError, UnicodeDecodeError) as error:
         raise Unreadable(f"{properties}: {error}") from None
+    return [properties.parent / Path(name).absolute() for name in names]
 
 
 def _has_partitions(path: Path) -> bool:
-    with os.scandir(path) as entries:
-        return any(parse_folder(entry.name) is not None and _has_segments(Path(entry.path)) for entry in entries)
+    return any(parse_folder(each.name) is not None and _has_segments(each) for each in path.iterdir())
 
 
 def _has_segments(path: Path) -> bool:
-    return path.is_dir() and any(offset_of(name, LOG_SUFFIX) is not None for name in os.listdir(path))
+    return path.is_dir() and any(offset_of(each.name, LOG_SUFFIX) is not None for each in path.iterdir())
 
 
 def _of_log_directory(directory: Path, replica: int | None) -> Iterator[SegmentFile]:
@@ -112,13 +115,13 @@ def _of_log_directory(directory: Path, replica: int | None) -> Iterator[SegmentF
         if name is None:
             continue
         try:
-            listed = os.listdir(folder)
+            listed = {offset_of(each.name, LOG_SUFFIX): each for each in folder.iterdir()}
         except FileNotFoundError:
             continue  # the topic was deleted this moment
-        bases = sorted(base for base in (offset_of(file, LOG_SUFFIX) for file in listed) if base is not None)
+        bases = sorted(base for base in listed if base is not None)
         for base, following in zip(bases, [*bases[1:], None]):
-            path = folder / f"{base:020d}{LOG_SUFFIX}"
-            yield SegmentFile(str(path), name.topic, name.partition, replica, base, following, None)
+            path = listed[base]
+            yield SegmentFile(str(path), name.topic, name.partition, replica, base, following, None, stored_size(path))
 
 
 def _node_id(directory: Path, otherwise: int | None) -> int | None:
@@ -146,5 +149,8 @@ def _of_salvage(root: Path) -> Iterator[SegmentFile]:
             base = offset_of(file.name, LOG_SUFFIX)
             if base is None:
                 continue
-            path = str(entry.folder / file.name)
-            yield SegmentFile(path, manifest.topic, manifest.partition, manifest.broker_id, base, None, entry.entry_id)
+            path = entry.folder / file.name
+            yield SegmentFile(
+                str(path), manifest.topic, manifest.partition, manifest.broker_id, base, None, entry.entry_id,
+                stored_size(path),
+            )  # fmt: skip

@@ -11,35 +11,29 @@ here. Must not import pyspark before a job runs: `check` is called without Java.
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
+import time
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
-from uuid import uuid4
 
-from tanist.spark.jobs.preconditions import Unfit, listed, scheme_of, writable_below
+from tanist.spark.jobs import delta_files
+from tanist.spark.jobs.preconditions import Unfit, listed, writable_below
+from tanist.spark.stores import SCHEMES, failing, reason, scheme_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TableFormat = Literal["delta", "parquet"]
 FORMATS: Final = ("delta", "parquet")
-STORES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss", "file")
-"""The schemes of addresses that Delta's library writes to."""
 COMPACTED_EVERY: Final = 64
 """Commits. An audit every ten minutes adds 50,000 small files a year."""
 _RUN: Final = "run_id string, run_time timestamp, commit string, data string"
-_FILES: Final = "path string, size_bytes bigint, records bigint"
 _ROWS_A_FILE: Final = 1_000_000
 _DELTA_LOG: Final = "_delta_log"
 _FOLDER_OF_RUN: Final = "run_id="
 _UNFINISHED: Final = "_unfinished-"
 """Readers of Parquet folders pass over names that begin so."""
-_ANSI: Final = re.compile(r"\x1b\[\d*m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +50,7 @@ class Run:
 
 
 class FindingsTable:
-    """`place` is a folder, or for Delta also an address (`STORES`), with the variables of its cloud (`AWS_...`)."""
+    """`place` is a folder, or for Delta also an address in a store (`stores.SCHEMES`)."""
 
     def __init__(self, place: str | Path, format: TableFormat = "delta") -> None:
         self.format = format
@@ -71,8 +65,8 @@ class FindingsTable:
             _check_folder(Path(self.place), self.format)
         elif self.format == "parquet":
             raise Unfit(f"{self.place} is an address, where no folder can be renamed: --format delta adds to it")
-        elif self._scheme not in STORES:
-            raise Unfit(f"findings go to a folder, or to an address of {listed(STORES)}, not of {self._scheme}")
+        elif self._scheme not in SCHEMES:
+            raise Unfit(f"findings go to a folder, or to an address of {listed(SCHEMES)}, not of {self._scheme}")
         if self.format == "delta" and (self._scheme is not None or (Path(self.place) / _DELTA_LOG).is_dir()):
             self._check_table()
 
@@ -95,22 +89,18 @@ class FindingsTable:
 
     def _commit(self, rows: DataFrame) -> None:
         from deltalake import DeltaTable
-        from deltalake.transaction import AddAction
         from pyspark.sql.pandas.types import to_arrow_schema
 
         schema = to_arrow_schema(rows.schema, timezone="UTC")
-        table = DeltaTable.create(self.place, schema, mode="ignore")
-        files = rows.mapInArrow(partial(_written, self.place), _FILES).collect()
-        now_ms = int(datetime.now().timestamp() * 1000)
-        added = [
-            AddAction(file.path, file.size_bytes, {}, now_ms, True, f'{{"numRecords": {file.records}}}')
-            for file in files
-        ]
-        table.create_write_transaction(added, "append", schema)
-        table.update_incremental()
-        if table.version() % COMPACTED_EVERY == 0:
-            table.optimize.compact()
-            table.vacuum(dry_run=False)
+        with failing(self.place):
+            table = DeltaTable.create(self.place, schema, mode="ignore")
+            files = delta_files.write(rows, self.place)
+            now_ms = time.time_ns() // 1_000_000
+            table.create_write_transaction([file.added(now_ms) for file in files], "append", schema)
+            table.update_incremental()
+            if table.version() % COMPACTED_EVERY == 0:
+                table.optimize.compact()
+                table.vacuum(dry_run=False)
 
     def _check_table(self) -> None:
         from deltalake import DeltaTable
@@ -121,7 +111,7 @@ class FindingsTable:
                 return
             names = [field.name for field in DeltaTable(self.place).schema().fields]
         except (OSError, DeltaError, ValueError) as error:
-            raise Unfit(f"the findings' table {self.place} cannot be reached: {_one_line(error)}") from error
+            raise Unfit(f"the findings' table {reason(self.place, error)}") from error
         if names != _names():
             raise Unfit(f"{self.place} is a table with other columns than findings: name another")
 
@@ -159,29 +149,3 @@ def _columns_of(run: Run) -> list[Any]:
     values = (run.run_id, run.time, run.commit, run.data)
     fields = (each.split() for each in _RUN.split(","))
     return [F.lit(value).cast(kind).alias(name) for value, (name, kind) in zip(values, fields)]
-
-
-def _written(table: str, batches: Iterator[Any]) -> Iterator[Any]:
-    """The rows of a task as a file of the table, with a name that no other attempt has; and what its commit needs."""
-    import pyarrow as pa
-    import pyarrow.fs
-    import pyarrow.parquet as pq
-    from deltalake.fs import DeltaStorageHandler
-
-    first = next(batches, None)
-    if first is None:
-        return
-    store = pa.fs.PyFileSystem(DeltaStorageHandler(table))
-    path = f"part-{uuid4()}.snappy.parquet"
-    records = 0
-    with store.open_output_stream(path) as file, pq.ParquetWriter(file, first.schema) as writer:
-        for batch in chain([first], batches):
-            writer.write_batch(batch)
-            records += batch.num_rows
-    size_bytes = store.get_file_info(path).size
-    yield pa.RecordBatch.from_pylist([{"path": path, "size_bytes": size_bytes, "records": records}])
-
-
-def _one_line(error: Exception) -> str:
-    """Delta's library draws a tree of causes."""
-    return " ".join(_ANSI.sub("", str(error)).replace("↳", "").split())

@@ -33,6 +33,7 @@ from tanist.spark.jobs.dealt import usual_tasks
 from tanist.spark.jobs.preconditions import INTERNAL
 from tanist.spark.segments.ranges import Bounds, several_stretches
 from tanist.spark.segments.replica_files import SegmentFile, segment_files
+from tanist.spark.stores import path_of
 
 _STRETCHES_MAX: Final = 4096
 """Each stretch that is read apart is looked up in the index of each replica's segments."""
@@ -109,8 +110,8 @@ class SegmentLogs:
         self._topics = tuple(topics)
         found = segment_files(str(folder), contents="all")
         self._files = [file for file in found if self._wants(file.topic)]
-        self._directories = {Path(file.path).parents[1]: file.replica for file in found if file.salvage_id is None}
-        self._entries, _ = find_entries(Path(folder))
+        self._directories = {path_of(file.path).parents[1]: file.replica for file in found if file.salvage_id is None}
+        self._entries, _ = find_entries(path_of(folder))
 
     def known(self) -> Known:
         replicas: dict[TopicPartition, set[int]] = {}
