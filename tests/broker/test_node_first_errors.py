@@ -87,6 +87,14 @@ def test_acks_that_are_none_are_refused_where_a_batch_could_be_appended(cluster:
     assert produce(cluster, acks=2, records=batch(magic=1)) == (ErrorCode.INVALID_RECORD, -1)
 
 
+def test_what_is_not_as_it_was_sent_does_not_hear_where_the_log_begins(cluster: Cluster) -> None:
+    assert produce(cluster, records=batch()[:-1] + b"?") == (ErrorCode.CORRUPT_MESSAGE, -1)
+    large = bytes(encode_batch([NewRecord(1, None, b"v" * 1_048_600)]))
+    assert produce(cluster, records=large) == (ErrorCode.MESSAGE_TOO_LARGE, -1)
+    late = bytes(encode_batch([NewRecord(2**62, None, b"v")]))
+    assert produce(cluster, records=late) == (ErrorCode.INVALID_TIMESTAMP, 0)
+
+
 def test_a_partition_that_a_known_topic_lacks_is_unknown_also_by_id(cluster: Cluster) -> None:
     topic_id = cluster.node(1).metadata.image.topic_ids["t"]
     partitions = (PartitionProduceData(index=9, records=batch()),)
@@ -197,6 +205,16 @@ def test_metadata_by_id_is_invalid_before_version_12(cluster: Cluster, version: 
     topic_id = cluster.node(1).metadata.image.topic_ids["t"]
     answer = cluster.ask(MetadataRequest(topics=(MetadataRequestTopic(topic_id=topic_id, name=""),)), version)
     assert [each.error_code for each in answer.topics] == [ErrorCode.INVALID_REQUEST]
+
+
+def test_metadata_by_id_leaves_out_what_is_asked_for_by_name(cluster: Cluster) -> None:
+    topic_id = cluster.node(1).metadata.image.topic_ids["t"]
+    by_name = MetadataRequestTopic(name="__consumer_offsets")
+    by_id = MetadataRequestTopic(topic_id=topic_id, name=None)
+    answer = cluster.ask(MetadataRequest(topics=(by_name, by_id, by_id)), 12)
+    assert [each.name for each in answer.topics] == ["t"]
+    answer = cluster.ask(MetadataRequest(topics=(by_name, by_name)), 12)
+    assert [each.name for each in answer.topics] == ["__consumer_offsets"]
 
 
 def test_producers_of_a_topic_that_can_have_no_such_name(cluster: Cluster) -> None:

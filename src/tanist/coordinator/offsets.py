@@ -31,6 +31,7 @@ from tanist.coordinator.share_groups import ShareGroups
 from tanist.coordinator.streams.group import StreamsGroup
 from tanist.coordinator.streams_groups import StreamsGroups
 from tanist.coordinator.table import Committed, GroupTable
+from tanist.wire.consumer_protocol import PROTOCOL_TYPE
 from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from tanist.wire.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition
@@ -99,7 +100,7 @@ class GroupOffsets(GroupTable):
             results: list[OffsetCommitResponsePartition] = []
             topic.topic_id, partition_count = self._topics.find(topic.name) or _NO_TOPIC
             for each in topic.partitions:
-                fault = _existence_error(each, partition_count) or error or self._metadata_error(each)
+                fault = _existence_error(each.partition_index, partition_count) or error or self._metadata_error(each)
                 if (
                     not fault
                     and members is not None
@@ -136,7 +137,7 @@ class GroupOffsets(GroupTable):
             topic_id, partition_count = self._topics.find(topic.name) or _NO_TOPIC
             gone = topic.topic_id not in (ZERO_UUID, topic_id)  # another topic has the name by now
             for each in topic.partitions:
-                fault = _existence_error(each, partition_count) or error or self._metadata_error(each)
+                fault = _existence_error(each.partition_index, partition_count) or error or self._metadata_error(each)
                 if gone:
                     fault = ErrorCode.UNKNOWN_TOPIC_ID
                 if not fault and request.member_id and streams is not None:
@@ -221,18 +222,23 @@ class GroupOffsets(GroupTable):
             return [Answer(ticket, OffsetDeleteResponse(error_code=error))]
         else:
             in_use = frozenset() if group.state is GroupState.EMPTY else group.subscribed_topics()
-        if in_use is None:
-            return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))]
-        committed = self.committed(request.group_id)
+            if in_use is None and group.protocol_type != PROTOCOL_TYPE:
+                return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))]
+        known = frozenset(self.places(request.group_id))
         places: list[tuple[str, int]] = []
         topics: list[OffsetDeleteResponseTopic] = []
         for topic in request.topics:
-            error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in in_use else ErrorCode.NONE
-            indexes = [each.partition_index for each in topic.partitions]
-            if not error:
-                places += [(topic.name, index) for index in indexes if (topic.name, index) in committed]
-            results = tuple(OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index in indexes)
-            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=results))
+            _, partition_count = self._topics.find(topic.name) or _NO_TOPIC
+            # Consumers whose subscription can't be read may read any topic.
+            subscribed = in_use is None or topic.name in in_use
+            results: list[OffsetDeleteResponsePartition] = []
+            for each in topic.partitions:
+                index = each.partition_index
+                fault = _existence_error(index, partition_count) or (subscribed and ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+                if not fault and (topic.name, index) in known:
+                    places.append((topic.name, index))
+                results.append(OffsetDeleteResponsePartition(partition_index=index, error_code=int(fault)))
+            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(results)))
         response = OffsetDeleteResponse(topics=tuple(topics))
         if not places:
             return [Answer(ticket, response)]
@@ -245,6 +251,7 @@ class GroupOffsets(GroupTable):
         effects: list[Effect] = []
         for group_id in list(self.groups):
             committed = self.committed(group_id)
+            self.forget_unused(group_id)
             old = self._expired(group_id, committed, wall_ms, retention_ms)
             group, members = self.classic(group_id), self.by_epoch(group_id)
             over = len(old) == len(committed) and not self.pending.has_group(group_id)
@@ -292,9 +299,8 @@ class GroupOffsets(GroupTable):
         return old
 
 
-def _existence_error(commit: _PartitionCommit, partition_count: int) -> int:
-    there = 0 <= commit.partition_index < partition_count
-    return ErrorCode.NONE if there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _existence_error(index: int, partition_count: int) -> int:
+    return ErrorCode.NONE if 0 <= index < partition_count else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _record_of(group_id: str, topic: str, topic_id: UUID, commit: _PartitionCommit) -> GroupRecord:

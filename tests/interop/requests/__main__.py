@@ -64,6 +64,8 @@ def main() -> int:
             red += 1
             print(f"seed {seed}, step {found[-1].step}: {found[-1]}\n{shown(short)}", flush=True)
     print(f"{len(seeds)} sequences, {player.asked.total()} requests: {dict(sorted(player.asked.items()))}")
+    for reason, number in player.ended.most_common():
+        print(f"  {number:5} ended: {reason}")
     for reason, number in reasons.most_common():
         print(f"  {number:5} x {reason}")
     for kind, number in kinds.most_common():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from tanist.wire.apis import ApiKey
+from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.produce_request import ProduceRequest
 from tanist.wire.schema import Request
 from tests.interop.requests.batches import Batch
@@ -13,28 +15,65 @@ Explains = Callable[[Request, int, Any, Any], bool]
 """Whether it explains this request of this version with these answers, Apache Kafka's and ours."""
 
 
+def _batches(request: Request) -> Iterator[Batch]:
+    topics = request.topic_data if isinstance(request, ProduceRequest) else ()
+    parts: list[Any] = [part.records for topic in topics for part in topic.partition_data]
+    yield from (each for each in parts if isinstance(each, Batch))
+
+
 def _unreadable(request: Request, version: int, apache: Any, tanist: Any) -> bool:
-    if not isinstance(request, ProduceRequest):
-        return False
-    parts = [part for topic in request.topic_data for part in topic.partition_data]
-    return any(isinstance(part.records, Batch) and part.records.damage == "compression" for part in parts)
+    return any(each.damage == "compression" for each in _batches(request))
 
 
 def _of_nobody(request: Request, version: int, apache: Any, tanist: Any) -> bool:
-    return isinstance(request, ProduceRequest) and any(
-        isinstance(part.records, Batch) and part.records.transactional and part.records.producer_id == -1
-        for topic in request.topic_data
-        for part in topic.partition_data
-    )
+    return any(each.transactional and each.producer_id == -1 for each in _batches(request))
 
 
 def _acks_of_a_transaction(request: Request, version: int, apache: Any, tanist: Any) -> bool:
     return isinstance(request, ProduceRequest) and request.transactional_id is not None and request.acks != -1
 
 
+def _fails(request: Request, version: int, apache: Any, tanist: Any) -> bool:
+    """The same answer, but for a refusal by ours where Apache Kafka says UNKNOWN_SERVER_ERROR."""
+    return _without_errors(apache) == _without_errors(tanist) and all(
+        their == our or (their == ErrorCode.UNKNOWN_SERVER_ERROR and our > 0)
+        for their, our in zip(errors(apache), errors(tanist), strict=True)
+    )
+
+
 KNOWN: Mapping[str, Explains] = {
     "Apache Kafka does not answer": lambda request, version, apache, tanist: apache == "timed out",
+    "Apache Kafka fails with an exception, ours refuses": _fails,
     "Records are not decoded when they are appended (GAPS.md)": _unreadable,
     "A transaction needs acks=all": _acks_of_a_transaction,
     "A batch of a transaction has a producer": _of_nobody,
 }
+
+
+def errors(answer: Any) -> list[int]:
+    """All error codes in an answer, in its order."""
+    if isinstance(answer, dict):
+        return [
+            each
+            for name, value in answer.items()
+            for each in ([value] if name.endswith("error_code") else errors(value))
+        ]
+    return [each for item in answer for each in errors(item)] if isinstance(answer, list) else []
+
+
+def _without_errors(answer: Any) -> Any:
+    if isinstance(answer, dict):
+        return {name: _without_errors(value) for name, value in answer.items() if not name.endswith("error_code")}
+    return [_without_errors(each) for each in answer] if isinstance(answer, list) else answer
+
+
+def parts_ways(request: Request, apache: Any, tanist: Any) -> str | None:
+    """Why the two have other logs or groups from now on, though the answers are the same or the difference is meant."""
+    theirs, ours = errors(apache), errors(tanist)
+    if request.API_KEY == ApiKey.PRODUCE:
+        same = len(theirs) == len(ours) and all((not one) == (not two) for one, two in zip(theirs, ours, strict=True))
+        return None if same else "one has appended what the other has refused"
+    nothing = request.API_KEY in (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT) and all(theirs)
+    if nothing and ErrorCode.OFFSET_METADATA_TOO_LARGE in theirs:
+        return "in Apache Kafka a commit makes a group, too, if nothing of it is stored"
+    return None

@@ -45,10 +45,12 @@ class Player:
         self._sides = nodes.apache, nodes.tanist
         self.versions = common_versions(nodes)
         self.asked: Counter[str] = Counter()
+        self.ended: Counter[str] = Counter()
+        """Sequences that could not be compared to their end, and why."""
 
     def play(self, steps: list[Step], *, to_the_end: bool = False) -> list[Difference]:
         prefix = f"s{time.time_ns():x}-"
-        return play(self._sides, prefix, steps, self.asked, to_the_end=to_the_end)
+        return play(self._sides, prefix, steps, self.asked, self.ended, to_the_end=to_the_end)
 
     def shortened(self, steps: list[Step], wanted: Difference) -> list[Step] | None:
         """The fewest steps with this difference; None if it does not come again."""

@@ -17,7 +17,7 @@ from tanist.wire.messages.metadata_request import MetadataRequest, MetadataReque
 from tanist.wire.schema import Request
 from tests.interop.raw import RawClient
 from tests.interop.requests.drawing import GROUPS, TOPICS, TRANSACTIONS, draw
-from tests.interop.requests.known import KNOWN
+from tests.interop.requests.known import KNOWN, parts_ways
 from tests.interop.requests.symbols import Known
 from tests.interop.waiting import wait_for
 
@@ -133,10 +133,14 @@ def play(
     prefix: str,
     steps: Sequence[Step],
     asked: Counter[str],
+    ended: Counter[str],
     *,
     to_the_end: bool = False,
 ) -> list[Difference]:
-    """The differences, up to the first that nothing explains, or `to_the_end`."""
+    """The differences, up to the first that nothing explains, or `to_the_end`, or as far as both have the same.
+
+    Counts what was asked, and why a sequence has ended before its last step.
+    """
     theirs, ours = (Node(each, prefix) for each in sides)
     found = []
     try:
@@ -154,6 +158,9 @@ def play(
                 found.append(Difference(number, request, version, apache, tanist, reason))
                 if reason is None and not to_the_end:
                     break
+            if parts := parts_ways(request, apache, tanist):
+                ended[parts] += 1
+                break
     finally:
         theirs.close()
         ours.close()

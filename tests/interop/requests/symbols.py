@@ -50,6 +50,7 @@ IGNORED = frozenset(
         "log_append_time_ms", "log_dir", "total_bytes", "usable_bytes", "partition_size", "offset_lag", "size",
         "controller_id", "rack", "last_timestamp", "transaction_start_time_ms", "coordinator_epoch",
         "heartbeat_interval_ms", "documentation", "client_host", "finalized_features_epoch",
+        "batch_index_error_message",
         "acquisition_lock_timeout_ms", "allow_replication_factor_change", "client_transaction_version",
     }
 )  # fmt: skip
@@ -125,11 +126,14 @@ class Known:
 
     def shown(self, message: Struct, version: int) -> dict[str, Any]:
         """An answer's fields with symbols in place of this node's values; lists of structs in order of their text."""
-        return {
+        found = {
             each.name: self._value(each.name, each.type, getattr(message, each.name), version)
             for each in type(message).FIELDS
             if each.versions[0] <= version <= each.versions[1] and each.name not in IGNORED
         }
+        if isinstance(message, FetchResponse):
+            found["responses"] = _merged(found["responses"])
+        return found
 
     def _value(self, name: str, kind: Any, value: Any, version: int) -> Any:
         if value is None:
@@ -161,3 +165,13 @@ class Known:
             ]  # fmt: skip
         except WireError as error:
             return f"{len(data)} bytes: {type(error).__name__}"
+
+
+def _merged(topics: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One entry for each topic: Apache Kafka gives a topic as many as there are runs of its partitions."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in topics:
+        name = repr({**each, "partitions": None})
+        merged = found.setdefault(name, {**each, "partitions": []})
+        merged["partitions"] = sorted((*merged["partitions"], *each["partitions"]), key=repr)
+    return [found[name] for name in sorted(found)]

@@ -17,6 +17,7 @@ from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.log.append import UNPLACED
 from tanist.ports import Chunk
 from tanist.replica.effects import HighWatermarkAdvanced
 from tanist.security import requirements as rows
@@ -384,7 +385,7 @@ class Produce:
                             appended.error,
                             -1,
                             -1,
-                            log.log_start_offset if one_batch else -1,
+                            log.log_start_offset if one_batch and appended.error not in UNPLACED else -1,
                             appended.record_errors,
                             appended.message,
                         )
