@@ -46,6 +46,13 @@ def test_a_member_id_that_is_not_used_in_time_is_forgotten_and_its_group_when_re
     assert GROUP not in rig.shard.groups
 
 
+def test_a_member_that_has_not_joined_yet_leaves_by_its_id() -> None:
+    rig = Rig()
+    first = rig.answers[rig.join(known=True)]
+    assert rig.leave((first.member_id, "i")) == [0]
+    assert rig.leave((first.member_id, None)) == [ErrorCode.UNKNOWN_MEMBER_ID]
+
+
 def test_who_is_refused_leaves_an_empty_group_until_it_is_deleted_or_retention_is_checked() -> None:
     """Apache Kafka has a record of it, too."""
     rig = Rig()

@@ -230,11 +230,12 @@ def test_a_group_without_a_name_has_offsets_and_no_members() -> None:
     rig = Rig()
     rig.commit(3, group="")
     assert rig.committed(group="") == 3
-    tickets = [rig.ticket() for _ in range(3)]
+    tickets = [rig.ticket() for _ in range(4)]
     rig.carry_out(rig.shard.sync(SyncGroupRequest(group_id="", member_id="m"), tickets[0], rig.now_ms))
     rig.carry_out(rig.shard.heartbeat(HeartbeatRequest(group_id="", member_id="m"), tickets[1], rig.now_ms))
     rig.carry_out(rig.shard.leave("", (MemberIdentity(member_id="m"),), tickets[2], rig.now_ms))
-    assert [rig.answers[each].error_code for each in tickets] == [ErrorCode.INVALID_GROUP_ID] * 3
+    rig.carry_out(rig.shard.delete_offsets(OffsetDeleteRequest(group_id=""), tickets[3]))
+    assert [rig.answers[each].error_code for each in tickets] == [ErrorCode.INVALID_GROUP_ID] * 4
 
 
 @pytest.mark.parametrize("version", [0, 1, 3, 9])

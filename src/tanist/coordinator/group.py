@@ -280,8 +280,8 @@ class Group(Rebalancing):
         for identity in identities:
             member_id, instance_id = identity.member_id, identity.group_instance_id
             error: int = ErrorCode.NONE
-            if instance_id is None and self.pending_members.pop(member_id, None) is not None:
-                gone = True
+            if self.pending_members.pop(member_id, None) is not None:
+                gone = True  # whatever instance it is said to be
             else:
                 if instance_id is not None and not member_id:
                     member_id = self.static_members.get(instance_id, "")

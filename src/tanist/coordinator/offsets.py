@@ -215,11 +215,12 @@ class GroupOffsets(GroupTable):
         """Forget offsets, but not of topics that members of the group read."""
         group, members = self.classic(request.group_id), self.by_epoch(request.group_id)
         in_use: frozenset[str] | None
+        if not request.group_id:
+            return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID))]
         if members is not None:
             in_use = members.subscribed_topics()
         elif group is None:
-            error = ErrorCode.GROUP_ID_NOT_FOUND if request.group_id else ErrorCode.INVALID_GROUP_ID
-            return [Answer(ticket, OffsetDeleteResponse(error_code=error))]
+            return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))]
         else:
             in_use = frozenset() if group.state is GroupState.EMPTY else group.subscribed_topics()
             if in_use is None and group.protocol_type != PROTOCOL_TYPE:

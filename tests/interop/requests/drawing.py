@@ -59,6 +59,30 @@ WEIGHTS: Mapping[int, int] = {
 }
 """How often each request is drawn. Those whose answers tell of other sequences, or of the whole node, are left out."""
 
+_OF_GROUPS = frozenset(
+    {
+        ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS, ApiKey.OFFSET_DELETE,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE,
+    }
+)  # fmt: skip
+_OF_TRANSACTIONS = frozenset(
+    {
+        ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN,
+        ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.OFFSET_FETCH, ApiKey.DELETE_RECORDS,
+    }
+)  # fmt: skip
+_OF_TOPICS = frozenset(
+    {
+        ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.CREATE_PARTITIONS, ApiKey.ELECT_LEADERS, ApiKey.PRODUCE,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    }
+)  # fmt: skip
+THEMES = (frozenset(WEIGHTS), _OF_GROUPS, _OF_TRANSACTIONS, _OF_TOPICS)
+"""What a sequence is about: fewer kinds of requests meet more often."""
+
 _NAME = {each: Symbol("name", each) for each in {*TOPICS, *GROUPS, *TRANSACTIONS}}
 
 Choice = Callable[[Random], Any]
@@ -223,16 +247,16 @@ _NAMED = frozenset(
         "DescribeTopicPartitionsRequest",
         "DescribeConfigsResource",
         "AddPartitionsToTxnRequest",
-        "JoinGroupRequest",
     }
 )
-"""Where no list is all there is, and so what belongs to other sequences; where Apache Kafka does not answer; or
-where it keeps an empty group though it refuses the request."""
+"""Where no list is all there is, and so what belongs to other sequences; or where Apache Kafka does not answer."""
 
 
-def draw(random: Random, versions: Mapping[int, tuple[int, int]]) -> tuple[Request, int]:
+def draw(
+    random: Random, versions: Mapping[int, tuple[int, int]], theme: frozenset[int] = THEMES[0]
+) -> tuple[Request, int]:
     """A request with symbols, and its version, within those that both nodes have."""
-    keys = [each for each in WEIGHTS if each in versions]
+    keys = [each for each in WEIGHTS if each in versions and each in theme]
     key = random.choices(keys, [WEIGHTS[each] for each in keys])[0]
     first, last = versions[key]
     version = random.choice((last, random.randint(first, last)))
@@ -249,6 +273,8 @@ def _struct(random: Random, kind: type[Struct], version: int) -> Struct:
     }
     if kind.__name__ == "TopicProduceData":
         return kind(**values)
+    if values.get("transactional_id") is not None and "acks" in values and random.random() < 0.9:
+        values["acks"] = -1
     if {"value", "name"} <= values.keys() and "value" in kind.DEFAULTS:
         values["name"], values["value"] = _setting(random)
     return kind(**values)

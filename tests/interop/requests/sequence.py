@@ -13,10 +13,11 @@ from tanist.wire.frames import decode_response, encode_request
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tanist.wire.schema import Request
 from tests.interop.raw import RawClient
-from tests.interop.requests.drawing import GROUPS, TOPICS, TRANSACTIONS, draw
+from tests.interop.requests.drawing import GROUPS, THEMES, TOPICS, TRANSACTIONS, draw
 from tests.interop.requests.known import KNOWN, parts_ways
 from tests.interop.requests.symbols import Known
 from tests.interop.waiting import wait_for
@@ -110,13 +111,22 @@ class Node:
         wait_for(lambda: not self.ask(asked, 3)["error_code"], f"there is a coordinator of {key}")
 
     def topics(self) -> dict[str, int]:
-        """How many partitions each topic of the sequence has, and learn their ids."""
+        """How many partitions each topic of the sequence has that the broker leads; learns their ids."""
         names = tuple(MetadataRequestTopic(name=self.known.prefix + each) for each in sorted({*TOPICS, "t9"}))
         answer = self.ask(MetadataRequest(topics=names, allow_auto_topic_creation=False), 12)
+        found = {each["name"]: len(each["partitions"]) for each in answer["topics"] if not each["error_code"]}
+        ends = tuple(
+            ListOffsetsTopic(
+                name=self.known.prefix + name,
+                partitions=tuple(ListOffsetsPartition(partition_index=each, timestamp=-1) for each in range(count)),
+            )
+            for name, count in found.items()
+        )
+        led = self.ask(ListOffsetsRequest(replica_id=-1, topics=ends), 5)["topics"]
         return {
-            each["name"]: len(each["partitions"])
-            for each in answer["topics"]
-            if not each["error_code"] and all(not part["error_code"] for part in each["partitions"])
+            each["name"]: found[each["name"]]
+            for each in led
+            if all(not part["error_code"] for part in each["partitions"])
         }
 
 
@@ -125,7 +135,8 @@ CHANGES = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_P
 
 def drawn(seed: int, count: int, versions: Mapping[int, tuple[int, int]]) -> list[Step]:
     random = Random(seed)
-    return [draw(random, versions) for _ in range(count)]
+    theme = random.choice(THEMES)
+    return [draw(random, versions, theme) for _ in range(count)]
 
 
 def play(
