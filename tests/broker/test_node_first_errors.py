@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import pytest
 
+from tanist.wire.apis import ApiKey
 from tanist.wire.batch import MAGIC_AT, NewRecord, encode_batch
+from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode
+from tanist.wire.frames import decode_response, encode_response
 from tanist.wire.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -18,6 +21,8 @@ from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest
 from tanist.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tanist.wire.messages.join_group_request import JoinGroupRequest
+from tanist.wire.messages.join_group_response import JoinGroupResponse
 from tanist.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -205,6 +210,14 @@ def test_metadata_by_id_is_invalid_before_version_12(cluster: Cluster, version: 
     topic_id = cluster.node(1).metadata.image.topic_ids["t"]
     answer = cluster.ask(MetadataRequest(topics=(MetadataRequestTopic(topic_id=topic_id, name=""),)), version)
     assert [each.error_code for each in answer.topics] == [ErrorCode.INVALID_REQUEST]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_whom_the_authorizer_denies_a_group_hears_of_no_protocol(version: int) -> None:
+    denied = error_response(JoinGroupRequest(group_id="g"), version, ErrorCode.GROUP_AUTHORIZATION_FAILED, "")
+    assert isinstance(denied, JoinGroupResponse)
+    read = decode_response(ApiKey.JOIN_GROUP, version, encode_response(denied, version, 1)[4:])
+    assert (read.error_code, read.protocol_name) == (30, None if version >= 7 else "")
 
 
 def test_metadata_by_id_leaves_out_what_is_asked_for_by_name(cluster: Cluster) -> None:

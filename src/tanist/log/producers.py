@@ -206,6 +206,11 @@ class ProducerStates:
             and (known is None or known.epoch != epoch)
         )
 
+    def is_beyond_verification(self, producer_id: int, sequence: int) -> bool:
+        """Whether a batch outside of the transaction that is being verified comes later than that one's first."""
+        verification = self._verifications.get(producer_id)
+        return verification is not None and verification.lowest_sequence < sequence
+
     def forget_verifications(self) -> None:
         """Drop those that are not recent: their producers have given up."""
         self._verifications = {each: known for each, known in self._verifications.items() if known.recent}

@@ -25,6 +25,7 @@ from tanist.wire.messages.alter_client_quotas_response import EntryData as Quota
 from tanist.wire.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from tanist.wire.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
 from tanist.wire.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
+from tanist.wire.messages.join_group_response import JoinGroupResponse
 from tanist.wire.schema import Array, Field, Request, Response, Struct
 
 _TOP_LEVEL: dict[int, frozenset[int]] = {
@@ -81,6 +82,8 @@ def error_response(request: Request, version: int, error_code: int, reason: str)
             message.results += of_directory.results
     else:
         _name(message, request, version)
+    if isinstance(message, JoinGroupResponse):
+        message.protocol_name = None  # as where the coordinator refuses
     return message if _Stamp(version, error_code, reason).all_of(message) else None
 
 

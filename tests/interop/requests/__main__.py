@@ -46,7 +46,7 @@ def main() -> int:
         for seed in seeds:
             steps = drawn(seed, options.steps, player.versions)
             found = player.play(steps, to_the_end=options.survey)
-            reasons.update(each.reason for each in found if each.reason is not None)
+            reasons.update(f"{each.api}: {each.reason}" for each in found if each.reason is not None)
             if options.survey:
                 strange = [each for each in found if each.reason is None]
                 for each in strange:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from tanist.wire.acls import PatternType, ResourceType
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
 from tanist.wire.messages.produce_request import ProduceRequest
 from tanist.wire.schema import Request
 from tests.interop.requests.batches import Batch
+
+CLOSED = "the connection was closed"
+_ACLS = (ApiKey.CREATE_ACLS, ApiKey.DESCRIBE_ACLS, ApiKey.DELETE_ACLS)
 
 Explains = Callable[[Request, int, Any, Any], bool]
 """Whether it explains this request of this version with these answers, Apache Kafka's and ours."""
@@ -41,9 +46,27 @@ def _fails(request: Request, version: int, apache: Any, tanist: Any) -> bool:
     )
 
 
+def _strange_entries(request: Request, version: int, apache: Any, tanist: Any) -> bool:
+    """Ours refuses each entry or filter that has a value of no meaning, and no others."""
+    refused = [code for code in errors(tanist) if code]
+    return (
+        request.API_KEY in _ACLS
+        and bool(refused)
+        and set(refused) == {ErrorCode.INVALID_REQUEST}
+        and (apache == CLOSED or set(errors(apache)) == {ErrorCode.UNKNOWN_SERVER_ERROR} or _is_strange_filter(request))
+    )
+
+
+def _is_strange_filter(request: Request) -> bool:
+    return isinstance(request, DescribeAclsRequest) and (
+        request.pattern_type_filter > max(PatternType) or request.resource_type_filter > max(ResourceType)
+    )
+
+
 KNOWN: Mapping[str, Explains] = {
     "Apache Kafka does not answer": lambda request, version, apache, tanist: apache == "timed out",
     "Apache Kafka fails with an exception, ours refuses": _fails,
+    "Wrong entries and filters of ACLs are refused; Apache Kafka closes the connection, or fails all": _strange_entries,
     "Records are not decoded when they are appended (GAPS.md)": _unreadable,
     "A transaction needs acks=all": _acks_of_a_transaction,
     "A batch of a transaction has a producer": _of_nobody,
@@ -70,9 +93,10 @@ def _without_errors(answer: Any) -> Any:
 def parts_ways(request: Request, apache: Any, tanist: Any) -> str | None:
     """Why the two have other logs or groups from now on, though the answers are the same or the difference is meant."""
     theirs, ours = errors(apache), errors(tanist)
-    if request.API_KEY == ApiKey.PRODUCE:
-        same = len(theirs) == len(ours) and all((not one) == (not two) for one, two in zip(theirs, ours, strict=True))
-        return None if same else "one has appended what the other has refused"
+    if request.API_KEY in (ApiKey.PRODUCE, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS):
+        done = [[not each for each in side] for side in (theirs, ours)]
+        same = done[0] == done[1] or not (any(done[0]) or any(done[1]))
+        return None if same else f"{ApiKey(request.API_KEY).name}: one has done what the other has refused"
     nothing = request.API_KEY in (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT) and all(theirs)
     if nothing and ErrorCode.OFFSET_METADATA_TOO_LARGE in theirs:
         return "in Apache Kafka a commit makes a group, too, if nothing of it is stored"

@@ -13,6 +13,11 @@ from tests.interop.requests.drawing import WEIGHTS
 from tests.interop.requests.sequence import Difference, Step, play
 
 PROPERTIES = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",
     "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": "3",

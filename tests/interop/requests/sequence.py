@@ -8,9 +8,12 @@ from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple
 
+from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from tanist.wire.apis import ApiKey
 from tanist.wire.frames import decode_response, encode_request
+from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -18,13 +21,12 @@ from tanist.wire.messages.metadata_request import MetadataRequest, MetadataReque
 from tanist.wire.schema import Request
 from tests.interop.raw import RawClient
 from tests.interop.requests.drawing import GROUPS, THEMES, TOPICS, TRANSACTIONS, draw
-from tests.interop.requests.known import KNOWN, parts_ways
+from tests.interop.requests.known import CLOSED, KNOWN, parts_ways
 from tests.interop.requests.symbols import Known
 from tests.interop.waiting import wait_for
 
 Step = tuple[Request, int]
 TIMEOUT_S = 15.0
-CLOSED = "the connection was closed"
 
 
 class Difference(NamedTuple):
@@ -37,14 +39,18 @@ class Difference(NamedTuple):
     """Why it is so, if that is known."""
 
     def __str__(self) -> str:
-        asked = f"{ApiKey(self.request.API_KEY).name} {self.version}: {self.request}"
+        asked = f"{self.api} {self.version}: {self.request}"
         return f"{asked}\n    Apache: {self.apache}\n    tanist: {self.tanist}"
+
+    @property
+    def api(self) -> str:
+        return ApiKey(self.request.API_KEY).name
 
     @property
     def kind(self) -> str:
         """The request and the fields that differ, with both values."""
         found = sorted(set(_differences(self.apache, self.tanist)))
-        return f"{ApiKey(self.request.API_KEY).name}: {'; '.join(found)}"[:300]
+        return f"{self.api}: {'; '.join(found)}"[:300]
 
     @property
     def shape(self) -> tuple[int, Any, Any]:
@@ -70,6 +76,7 @@ class Node:
         self._address = address
         self._client = RawClient(*address, timeout_s=TIMEOUT_S)
         self.known = Known(prefix)
+        self._entries = 0
 
     def close(self) -> None:
         self._client.close()
@@ -109,6 +116,28 @@ class Node:
         """The coordinator of a group or a transactional id is there."""
         asked = FindCoordinatorRequest(key=key, key_type=kind)
         wait_for(lambda: not self.ask(asked, 3)["error_code"], f"there is a coordinator of {key}")
+
+    def know_entries(self) -> None:
+        """The broker knows the latest entry, and so those before."""
+        self._entries += 1
+        name = f"{self.known.prefix}latest-{self._entries}"
+        entry = AclCreation(
+            resource_type=ResourceType.TOPIC,
+            resource_name=name,
+            principal="User:nobody",
+            host="*",
+            operation=AclOperation.READ,
+            permission_type=AclPermission.ALLOW,
+        )
+        self.ask(CreateAclsRequest(creations=(entry,)), 3)
+        asked = DescribeAclsRequest(
+            resource_type_filter=ResourceType.TOPIC,
+            resource_name_filter=name,
+            pattern_type_filter=PatternType.LITERAL,
+            operation=AclOperation.ANY,
+            permission_type=AclPermission.ANY,
+        )
+        wait_for(lambda: self.ask(asked, 3)["resources"], "the broker knows the latest entry")
 
     def topics(self) -> dict[str, int]:
         """How many partitions each topic of the sequence has that the broker leads; learns their ids."""
@@ -161,6 +190,9 @@ def play(
             apache, tanist = theirs.ask(request, version), ours.ask(request, version)
             if request.API_KEY in CHANGES:
                 _settle(theirs, ours)
+            elif request.API_KEY in (ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS):
+                for node in (theirs, ours):
+                    node.know_entries()
             if apache != tanist and _reads(request):
                 apache, tanist = _later(theirs, ours, request, version)
             asked[ApiKey(request.API_KEY).name] += 1
@@ -184,6 +216,7 @@ READS = frozenset(
         ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.DESCRIBE_CONFIGS, ApiKey.FETCH,
         ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.OFFSET_FOR_LEADER_EPOCH,
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.DESCRIBE_LOG_DIRS,
     }
 )  # fmt: skip
 

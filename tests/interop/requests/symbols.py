@@ -17,7 +17,11 @@ from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroup
 from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
 from tanist.wire.messages.join_group_response import JoinGroupResponse
+from tanist.wire.messages.list_groups_response import ListedGroup
+from tanist.wire.messages.list_transactions_response import TransactionState
 from tanist.wire.messages.metadata_response import MetadataResponse
+from tanist.wire.messages.offset_fetch_response import OffsetFetchResponseGroup
+from tanist.wire.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from tanist.wire.schema import ZERO_UUID, Array, Response, Struct
 from tests.interop.requests.batches import Batch, encode
 
@@ -113,7 +117,7 @@ class Known:
                 self.name(answer.member_id, "member")
             if not answer.error_code:
                 self.values[Symbol("generation", 0)] = answer.generation_id
-        elif isinstance(answer, ConsumerGroupHeartbeatResponse):
+        elif isinstance(answer, ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse):
             if answer.member_id and not answer.error_code:
                 self.name(answer.member_id, "member")
                 self.values[Symbol("member epoch", 0)] = answer.member_epoch
@@ -131,6 +135,8 @@ class Known:
             for each in type(message).FIELDS
             if each.versions[0] <= version <= each.versions[1] and each.name not in IGNORED
         }
+        if isinstance(message, OffsetFetchResponseGroup) and not message.group_id:  # of all sequences
+            found["topics"] = [each for each in found["topics"] if not isinstance(each.get("topic_id"), UUID)]
         if isinstance(message, FetchResponse):
             found["responses"] = _merged(found["responses"])
         return found
@@ -141,6 +147,13 @@ class Known:
         if isinstance(kind, Array):
             if isinstance(kind.element, str):
                 return [self._value(name, kind.element, each, version) for each in value]
+            if kind.element in (ListedGroup, TransactionState):  # of all sequences
+                ids = ("group_id", "transactional_id")
+                value = [
+                    each
+                    for each in value
+                    if getattr(each, ids[kind.element is TransactionState]).startswith(self.prefix)
+                ]
             return sorted((self.shown(each, version) for each in value), key=repr)
         if isinstance(value, Struct):
             return self.shown(value, version)
