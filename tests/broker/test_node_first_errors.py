@@ -217,6 +217,7 @@ def test_whom_the_authorizer_denies_a_group_hears_of_no_protocol(version: int) -
     denied = error_response(JoinGroupRequest(group_id="g"), version, ErrorCode.GROUP_AUTHORIZATION_FAILED, "")
     assert isinstance(denied, JoinGroupResponse)
     read = decode_response(ApiKey.JOIN_GROUP, version, encode_response(denied, version, 1)[4:])
+    assert isinstance(read, JoinGroupResponse)
     assert (read.error_code, read.protocol_name) == (30, None if version >= 7 else "")
 
 

@@ -28,6 +28,8 @@ from tanist.wire.messages.alter_user_scram_credentials_response import AlterUser
 from tanist.wire.messages.join_group_response import JoinGroupResponse
 from tanist.wire.schema import Array, Field, Request, Response, Struct
 
+_NULL_PROTOCOL_VERSION = 7
+
 _TOP_LEVEL: dict[int, frozenset[int]] = {
     ApiKey.FETCH: frozenset(
         {
@@ -82,7 +84,7 @@ def error_response(request: Request, version: int, error_code: int, reason: str)
             message.results += of_directory.results
     else:
         _name(message, request, version)
-    if isinstance(message, JoinGroupResponse):
+    if isinstance(message, JoinGroupResponse) and version >= _NULL_PROTOCOL_VERSION:
         message.protocol_name = None  # as where the coordinator refuses
     return message if _Stamp(version, error_code, reason).all_of(message) else None
 
