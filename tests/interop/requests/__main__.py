@@ -63,8 +63,10 @@ def main() -> int:
                 continue
             red += 1
             print(f"seed {seed}, step {found[-1].step}: {found[-1]}\n{shown(short)}", flush=True)
-    print(f"{len(seeds)} sequences, {player.asked.total()} requests: {dict(sorted(player.asked.items()))}")
-    for reason, number in player.ended.most_common():
+    asked, done, ended = player.counts
+    kinds_asked = ", ".join(f"{name} {number} ({done[name]})" for name, number in sorted(asked.items()))
+    print(f"{len(seeds)} sequences, {asked.total()} requests ({done.total()} without an error): {kinds_asked}")
+    for reason, number in ended.most_common():
         print(f"  {number:5} ended: {reason}")
     for reason, number in reasons.most_common():
         print(f"  {number:5} x {reason}")

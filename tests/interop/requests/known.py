@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tanist.wire.acls import PatternType, ResourceType
+from tanist.wire.acls import AclOperation, PatternType, ResourceType
 from tanist.wire.apis import ApiKey
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAclsRequest
 from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
+from tanist.wire.messages.list_transactions_request import ListTransactionsRequest
 from tanist.wire.messages.produce_request import ProduceRequest
 from tanist.wire.schema import Request
 from tests.interop.requests.batches import Batch
@@ -53,20 +55,36 @@ def _strange_entries(request: Request, version: int, apache: Any, tanist: Any) -
         request.API_KEY in _ACLS
         and bool(refused)
         and set(refused) == {ErrorCode.INVALID_REQUEST}
-        and (apache == CLOSED or set(errors(apache)) == {ErrorCode.UNKNOWN_SERVER_ERROR} or _is_strange_filter(request))
+        and (
+            apache == CLOSED or set(errors(apache)) == {ErrorCode.UNKNOWN_SERVER_ERROR} or _has_strange_filter(request)
+        )
     )
 
 
-def _is_strange_filter(request: Request) -> bool:
-    return isinstance(request, DescribeAclsRequest) and (
-        request.pattern_type_filter > max(PatternType) or request.resource_type_filter > max(ResourceType)
+def _has_strange_filter(request: Request) -> bool:
+    """With a number that none of Apache Kafka's enums has: to it, that finds nothing."""
+    filters = request.filters if isinstance(request, DeleteAclsRequest) else (request,)
+    return any(
+        each.resource_type_filter > max(ResourceType)
+        or each.pattern_type_filter > max(PatternType)
+        or each.operation > max(AclOperation)
+        for each in filters
+        if isinstance(each, DescribeAclsRequest | DeleteAclsFilter)
     )
+
+
+def _not_begun(request: Request, version: int, apache: Any, tanist: Any) -> bool:
+    if not isinstance(request, ListTransactionsRequest) or request.duration_filter < 0:
+        return False
+    theirs, ours = apache["transaction_states"], tanist["transaction_states"]
+    return bool([each for each in theirs if each["transaction_state"] != "Empty"] == ours)
 
 
 KNOWN: Mapping[str, Explains] = {
     "Apache Kafka does not answer": lambda request, version, apache, tanist: apache == "timed out",
     "Apache Kafka fails with an exception, ours refuses": _fails,
     "Wrong entries and filters of ACLs are refused; Apache Kafka closes the connection, or fails all": _strange_entries,
+    "To Apache Kafka a transaction that has not begun is older than any duration": _not_begun,
     "Records are not decoded when they are appended (GAPS.md)": _unreadable,
     "A transaction needs acks=all": _acks_of_a_transaction,
     "A batch of a transaction has a producer": _of_nobody,

@@ -21,7 +21,7 @@ from tanist.wire.messages.metadata_request import MetadataRequest, MetadataReque
 from tanist.wire.schema import Request
 from tests.interop.raw import RawClient
 from tests.interop.requests.drawing import GROUPS, THEMES, TOPICS, TRANSACTIONS, draw
-from tests.interop.requests.known import CLOSED, KNOWN, parts_ways
+from tests.interop.requests.known import CLOSED, KNOWN, errors, parts_ways
 from tests.interop.requests.symbols import Known
 from tests.interop.waiting import wait_for
 
@@ -67,6 +67,14 @@ def _differences(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
     elif theirs != ours:
         both = (f"{len(each)} of them" if isinstance(each, list) else str(each) for each in (theirs, ours))
         yield f"{path} {' | '.join(both)}"
+
+
+class Counts(NamedTuple):
+    """What was asked, how much of it without an error, and why sequences have ended before their last step."""
+
+    asked: Counter[str]
+    done: Counter[str]
+    ended: Counter[str]
 
 
 class Node:
@@ -172,15 +180,11 @@ def play(
     sides: tuple[tuple[str, int], tuple[str, int]],
     prefix: str,
     steps: Sequence[Step],
-    asked: Counter[str],
-    ended: Counter[str],
+    counts: Counts,
     *,
     to_the_end: bool = False,
 ) -> list[Difference]:
-    """The differences, up to the first that nothing explains, or `to_the_end`, or as far as both have the same.
-
-    Counts what was asked, and why a sequence has ended before its last step.
-    """
+    """The differences, up to the first that nothing explains, or `to_the_end`, or as far as both have the same."""
     theirs, ours = (Node(each, prefix) for each in sides)
     found = []
     try:
@@ -195,14 +199,15 @@ def play(
                     node.know_entries()
             if apache != tanist and _reads(request):
                 apache, tanist = _later(theirs, ours, request, version)
-            asked[ApiKey(request.API_KEY).name] += 1
+            counts.asked[ApiKey(request.API_KEY).name] += 1
+            counts.done[ApiKey(request.API_KEY).name] += apache != CLOSED and not any(errors(apache))
             if apache != tanist:
                 reason = next((why for why, of in KNOWN.items() if of(request, version, apache, tanist)), None)
                 found.append(Difference(number, request, version, apache, tanist, reason))
                 if reason is None and not to_the_end:
                     break
             if parts := parts_ways(request, apache, tanist):
-                ended[parts] += 1
+                counts.ended[parts] += 1
                 break
     finally:
         theirs.close()
