@@ -6,13 +6,15 @@ A value is chosen by the struct and the field, else by the field, else by its ty
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from random import Random
 from typing import Any
 from uuid import UUID
 
 from tanist.wire.apis import ApiKey, request_class
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
-from tests.interop.requests import batches
+from tests.interop.requests import batches, roles
+from tests.interop.requests.roles import Roles
 from tests.interop.requests.symbols import Symbol
 
 TOPICS = ("t0", "t0", "t0", "t1", "t1", "t2")
@@ -276,6 +278,7 @@ BY_STRUCT: Mapping[tuple[str, str], Choice] = {
 
 _LENGTHS = (1, 1, 1, 1, 2, 2, 0)
 _NULL_SHARE = 0.08
+_LIKELY_SHARE = 0.6
 _NAMED = frozenset(
     {
         "MetadataRequest",
@@ -296,14 +299,15 @@ def draw(random: Random, versions: Mapping[int, tuple[int, int]], theme: frozens
     key = random.choices(keys, [WEIGHTS[each] for each in keys])[0]
     first, last = versions[key]
     version = random.choice((last, random.randint(first, last)))
-    request = _struct(random, request_class(key), version)
+    likely = roles.draw(random) if random.random() < _LIKELY_SHARE else None
+    request = _struct(random, request_class(key), version, likely)
     assert isinstance(request, Request)
     return request, version
 
 
-def _struct(random: Random, kind: type[Struct], version: int) -> Struct:
+def _struct(random: Random, kind: type[Struct], version: int, who: Roles | None) -> Struct:
     values = {
-        each.name: _value(random, kind, each, version)
+        each.name: _value(random, kind, each, version, who)
         for each in kind.FIELDS
         if each.versions[0] <= version <= each.versions[1]
     }
@@ -316,21 +320,29 @@ def _struct(random: Random, kind: type[Struct], version: int) -> Struct:
     return kind(**values)
 
 
-def _value(random: Random, owner: type[Struct], field: Field, version: int) -> Any:
+def _value(random: Random, owner: type[Struct], field: Field, version: int, who: Roles | None) -> Any:
     kind, name = field.type, field.name
     may_be_null = field.nullable is not None and field.nullable[0] <= version <= field.nullable[1]
     chosen = BY_STRUCT.get((owner.__name__, name)) or BY_FIELD.get(name)
+    likely = None if who is None else roles.likely(owner.__name__, name)
+    if who is not None and likely is not None:
+        chosen = partial(likely, who)
     if isinstance(kind, Array):
-        if may_be_null and owner.__name__ not in _NAMED and random.random() < _NULL_SHARE:
+        if name in roles.NOTHING and who is not None:
+            return ()
+        if who is None and may_be_null and owner.__name__ not in _NAMED and random.random() < _NULL_SHARE:
             return None
         inside = owner.__name__ in _NAMED or not issubclass(owner, Request)
-        count = random.choice(_LENGTHS[:-1] if inside else _LENGTHS)
+        count = 1 if who is not None else random.choice(_LENGTHS[:-1] if inside else _LENGTHS)
         if isinstance(kind.element, str):
             draw_one = chosen or _TYPES[kind.element]
             return tuple(dict.fromkeys(draw_one(random) for _ in range(count)))
-        return tuple(_different(_struct(random, kind.element, version) for _ in range(count)))
+        return tuple(_different(_struct(random, kind.element, version, who) for _ in range(count)))
     if not isinstance(kind, str):
-        return None if may_be_null and random.random() < 0.7 else _struct(random, kind, version)
+        return None if may_be_null and random.random() < 0.7 else _struct(random, kind, version, who)
+    if kind == "records" and who is not None:
+        ids = Symbol("producer", who.transaction), Symbol("producer epoch", who.transaction)
+        return batches.draw(random, *ids, transactional=who.transaction is not None)
     if kind == "records":
         of_transaction = random.random() < 0.4
         return batches.draw(

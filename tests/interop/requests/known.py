@@ -80,11 +80,21 @@ def _not_begun(request: Request, version: int, apache: Any, tanist: Any) -> bool
     return bool([each for each in theirs if each["transaction_state"] != "Empty"] == ours)
 
 
+def _newer_properties(request: Request, version: int, apache: Any, tanist: Any) -> bool:
+    """All that Apache Kafka says of a new topic, and the properties that 4.4 has brought."""
+    return request.API_KEY == ApiKey.CREATE_TOPICS and all(
+        {**ours, "configs": [each for each in ours["configs"] if each in theirs["configs"]]} == theirs
+        for theirs, ours in zip(apache["topics"], tanist["topics"], strict=True)
+        if theirs != ours and theirs["configs"]
+    )
+
+
 KNOWN: Mapping[str, Explains] = {
     "Apache Kafka does not answer": lambda request, version, apache, tanist: apache == "timed out",
     "Apache Kafka fails with an exception, ours refuses": _fails,
     "Wrong entries and filters of ACLs are refused; Apache Kafka closes the connection, or fails all": _strange_entries,
     "To Apache Kafka a transaction that has not begun is older than any duration": _not_begun,
+    "4.3.1 lacks properties of 4.4": _newer_properties,
     "Records are not decoded when they are appended (GAPS.md)": _unreadable,
     "A transaction needs acks=all": _acks_of_a_transaction,
     "A batch of a transaction has a producer": _of_nobody,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from tanist.wire.frames import decode_response, encode_request
 from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
+from tanist.wire.messages.describe_transactions_request import DescribeTransactionsRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -92,14 +94,15 @@ class Node:
     def ask(self, request: Request, version: int) -> Any:
         """The answer with symbols, or that there was none."""
         key = request.API_KEY
-        frame = encode_request(self.known.filled(request), version, 1, "requests")
+        filled = self.known.filled(request)
+        frame = encode_request(filled, version, 1, "requests")
         try:
             answer = decode_response(key, version, self._client.exchange(frame))
         except OSError as error:
             self._client.close()
             self._client = RawClient(*self._address, timeout_s=TIMEOUT_S)
             return CLOSED if "hung up" in str(error) or isinstance(error, ConnectionError) else str(error)
-        self.known.learn(answer)
+        self.known.learn(filled, answer)
         return self.known.shown(answer, version)
 
     def begin(self) -> None:
@@ -147,6 +150,18 @@ class Node:
         )
         wait_for(lambda: self.ask(asked, 3)["resources"], "the broker knows the latest entry")
 
+    def end_transaction(self, request: Request) -> None:
+        """Its markers are written."""
+        transaction = getattr(request, "transactional_id", None)
+        asked = DescribeTransactionsRequest(transactional_ids=(transaction or "",))
+
+        def over() -> bool:
+            (found,) = self.ask(asked, 0)["transaction_states"]
+            return not found["transaction_state"].startswith("Prepare")
+
+        if transaction:
+            wait_for(over, "the transaction has ended")
+
     def topics(self) -> dict[str, int]:
         """How many partitions each topic of the sequence has that the broker leads; learns their ids."""
         names = tuple(MetadataRequestTopic(name=self.known.prefix + each) for each in sorted({*TOPICS, "t9"}))
@@ -191,12 +206,15 @@ def play(
         for node in (theirs, ours):
             node.begin()
         for number, (request, version) in enumerate(steps):
-            apache, tanist = theirs.ask(request, version), ours.ask(request, version)
+            apache, tanist = _both(theirs, ours, request, version)
             if request.API_KEY in CHANGES:
                 _settle(theirs, ours)
             elif request.API_KEY in (ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS):
                 for node in (theirs, ours):
                     node.know_entries()
+            elif request.API_KEY in (ApiKey.END_TXN, ApiKey.INIT_PRODUCER_ID):
+                for node in (theirs, ours):
+                    node.end_transaction(request)
             if apache != tanist and _reads(request):
                 apache, tanist = _later(theirs, ours, request, version)
             counts.asked[ApiKey(request.API_KEY).name] += 1
@@ -224,6 +242,14 @@ READS = frozenset(
         ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.DESCRIBE_LOG_DIRS,
     }
 )  # fmt: skip
+
+
+def _both(theirs: Node, ours: Node, request: Request, version: int) -> tuple[Any, Any]:
+    """Asked at the same time: some answers wait for other members, and for so long."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(theirs.ask, request, version)
+        tanist = ours.ask(request, version)
+        return waiting.result(), tanist
 
 
 def _reads(request: Request) -> bool:

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from tanist.wire.batch import decode_batch, iterate_batches
-from tanist.wire.errors import WireError
+from tanist.wire.errors import ErrorCode, WireError
 from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from tanist.wire.messages.create_topics_response import CreateTopicsResponse
+from tanist.wire.messages.end_txn_response import EndTxnResponse
 from tanist.wire.messages.fetch_response import FetchResponse
 from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
 from tanist.wire.messages.join_group_response import JoinGroupResponse
@@ -22,7 +24,7 @@ from tanist.wire.messages.list_transactions_response import TransactionState
 from tanist.wire.messages.metadata_response import MetadataResponse
 from tanist.wire.messages.offset_fetch_response import OffsetFetchResponseGroup
 from tanist.wire.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
-from tanist.wire.schema import ZERO_UUID, Array, Response, Struct
+from tanist.wire.schema import ZERO_UUID, Array, Request, Response, Struct
 from tests.interop.requests.batches import Batch, encode
 
 
@@ -106,27 +108,48 @@ class Known:
             return tuple(self.filled(each) for each in value)
         return value
 
-    def learn(self, answer: Response) -> None:
-        """Ids and epochs in an answer."""
+    def learn(self, request: Request, answer: Response) -> None:
+        """Ids and epochs in the answer to a request that is filled."""
+        group, transaction = (self._own(getattr(request, name, None)) for name in ("group_id", "transactional_id"))
         if isinstance(answer, MetadataResponse):
             for topic in answer.topics:
                 if topic.name is not None and topic.topic_id != ZERO_UUID and topic.name.startswith(self.prefix):
                     self._bind(Symbol("topic id", topic.name.removeprefix(self.prefix)), topic.topic_id)
+        elif isinstance(answer, CreateTopicsResponse):
+            for created in answer.topics:
+                if created.topic_id != ZERO_UUID:
+                    self._bind(Symbol("topic id", created.name.removeprefix(self.prefix)), created.topic_id)
         elif isinstance(answer, JoinGroupResponse):
             if answer.member_id:
                 self.name(answer.member_id, "member")
+            if answer.error_code in (0, ErrorCode.MEMBER_ID_REQUIRED):
+                self.values[Symbol("member", group)] = answer.member_id
             if not answer.error_code:
-                self.values[Symbol("generation", 0)] = answer.generation_id
+                self._number("generation", group, answer.generation_id)
         elif isinstance(answer, ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse):
             if answer.member_id and not answer.error_code:
                 self.name(answer.member_id, "member")
-                self.values[Symbol("member epoch", 0)] = answer.member_epoch
+                self.values[Symbol("member", group)] = answer.member_id
+                self._number("member epoch", group, answer.member_epoch)
         elif isinstance(answer, InitProducerIdResponse):
             if not answer.error_code:
                 self.name(answer.producer_id, "producer")
-                self.values[Symbol("producer epoch", 0)] = answer.producer_epoch
+                self._produces(transaction, answer)
+        elif isinstance(answer, EndTxnResponse) and answer.producer_id >= 0:
+            self._produces(transaction, answer)
         elif isinstance(answer, FetchResponse) and answer.session_id:
             self._bind(Symbol("session", 0), answer.session_id)
+
+    def _own(self, name: str | None) -> str | None:
+        return None if name is None else name.removeprefix(self.prefix)
+
+    def _number(self, kind: str, of: str | None, value: int) -> None:
+        """The newest of all, and of one group or transaction."""
+        self.values[Symbol(kind, 0)] = self.values[Symbol(kind, of)] = value
+
+    def _produces(self, transaction: str | None, answer: InitProducerIdResponse | EndTxnResponse) -> None:
+        self.values[Symbol("producer", transaction)] = answer.producer_id
+        self._number("producer epoch", transaction, answer.producer_epoch)
 
     def shown(self, message: Struct, version: int) -> dict[str, Any]:
         """An answer's fields with symbols in place of this node's values; lists of structs in order of their text."""
