@@ -24,6 +24,7 @@ from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.join_group_request import JoinGroupRequest
 from tanist.wire.messages.join_group_response import JoinGroupResponse
 from tanist.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from tanist.wire.messages.leave_group_response import LeaveGroupResponse
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tanist.wire.messages.offset_commit_request import (
@@ -219,6 +220,31 @@ def test_whom_the_authorizer_denies_a_group_hears_of_no_protocol(version: int) -
     read = decode_response(ApiKey.JOIN_GROUP, version, encode_response(denied, version, 1)[4:])
     assert isinstance(read, JoinGroupResponse)
     assert (read.error_code, read.protocol_name) == (30, None if version >= 7 else "")
+
+
+def test_who_may_not_read_a_group_hears_of_none_of_its_members() -> None:
+    request = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="m"),))
+    denied = error_response(request, 5, ErrorCode.GROUP_AUTHORIZATION_FAILED, "")
+    assert isinstance(denied, LeaveGroupResponse)
+    assert (denied.error_code, denied.members) == (ErrorCode.GROUP_AUTHORIZATION_FAILED, ())
+
+
+def test_an_old_epoch_comes_before_what_the_coordinator_says(cluster: Cluster) -> None:
+    newer = encode_batch([NewRecord(1, None, b"v")], producer_id=4711, producer_epoch=1, base_sequence=0)
+    assert produce(cluster, records=bytes(newer))[0] == ErrorCode.NONE
+    assert produce_in_transaction(cluster, producer_id=4711) == (ErrorCode.INVALID_PRODUCER_EPOCH, -1)
+    assert produce_in_transaction(cluster, producer_id=4712) == (ErrorCode.INVALID_PRODUCER_ID_MAPPING, -1)
+
+
+def produce_in_transaction(cluster: Cluster, *, producer_id: int) -> tuple[int, int]:
+    records = encode_batch(
+        [NewRecord(1, None, b"v")], producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True
+    )
+    partition = PartitionProduceData(index=0, records=bytes(records))
+    topics = (TopicProduceData(name="t", partition_data=(partition,)),)
+    request = ProduceRequest(transactional_id="unknown", acks=-1, timeout_ms=1_000, topic_data=topics)
+    found = cluster.ask(request, 11).responses[0].partition_responses[0]
+    return found.error_code, found.log_start_offset
 
 
 def test_metadata_by_id_leaves_out_what_is_asked_for_by_name(cluster: Cluster) -> None:

@@ -87,6 +87,9 @@ class GroupOffsets(GroupTable):
         group, members = self.classic(request.group_id), self.by_epoch(request.group_id)
         if members is not None:
             error = members.commit_error(request.member_id, generation_id)
+            member_id = request.member_id
+            if not exact and member_id in members.member_ids() and not members.is_classic(member_id):
+                error = int(ErrorCode.UNSUPPORTED_VERSION)
         elif self.share(request.group_id) is not None:
             error = int(ErrorCode.GROUP_ID_NOT_FOUND)
         elif group is None:

@@ -26,6 +26,7 @@ from tanist.wire.messages.alter_replica_log_dirs_request import AlterReplicaLogD
 from tanist.wire.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
 from tanist.wire.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
 from tanist.wire.messages.join_group_response import JoinGroupResponse
+from tanist.wire.messages.leave_group_response import LeaveGroupResponse
 from tanist.wire.schema import Array, Field, Request, Response, Struct
 
 _NULL_PROTOCOL_VERSION = 7
@@ -86,6 +87,8 @@ def error_response(request: Request, version: int, error_code: int, reason: str)
         _name(message, request, version)
     if isinstance(message, JoinGroupResponse) and version >= _NULL_PROTOCOL_VERSION:
         message.protocol_name = None  # as where the coordinator refuses
+    if isinstance(message, LeaveGroupResponse):
+        message.members = ()  # they are named where the group is known
     return message if _Stamp(version, error_code, reason).all_of(message) else None
 
 

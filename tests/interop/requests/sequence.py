@@ -102,8 +102,7 @@ class Node:
             self._client.close()
             self._client = RawClient(*self._address, timeout_s=TIMEOUT_S)
             return CLOSED if "hung up" in str(error) or isinstance(error, ConnectionError) else str(error)
-        self.known.learn(filled, answer)
-        return self.known.shown(answer, version)
+        return self.known.answer(filled, answer, version)
 
     def begin(self) -> None:
         """Two topics, known to the broker."""

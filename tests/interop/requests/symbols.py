@@ -13,7 +13,9 @@ from uuid import UUID
 
 from tanist.wire.batch import decode_batch, iterate_batches
 from tanist.wire.errors import ErrorCode, WireError
+from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
+from tanist.wire.messages.create_topics_request import CreateTopicsRequest
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
 from tanist.wire.messages.end_txn_response import EndTxnResponse
 from tanist.wire.messages.fetch_response import FetchResponse
@@ -23,6 +25,7 @@ from tanist.wire.messages.list_groups_response import ListedGroup
 from tanist.wire.messages.list_transactions_response import TransactionState
 from tanist.wire.messages.metadata_response import MetadataResponse
 from tanist.wire.messages.offset_fetch_response import OffsetFetchResponseGroup
+from tanist.wire.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from tanist.wire.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from tanist.wire.schema import ZERO_UUID, Array, Request, Response, Struct
 from tests.interop.requests.batches import Batch, encode
@@ -40,8 +43,8 @@ class Symbol(NamedTuple):
 UNKNOWN: Mapping[str, Any] = {
     "topic id": UUID("00000000-0000-0000-0000-00000000beef"),
     "member": "nobody",
-    "member epoch": 1,
-    "generation": 1,
+    "member epoch": 77,
+    "generation": 77,
     "producer": 4242,
     "producer epoch": 0,
     "session": 77,
@@ -62,6 +65,9 @@ IGNORED = frozenset(
 )  # fmt: skip
 """Fields of answers that no client compares: times, sizes, addresses, texts."""
 
+LATEST_DRAWN_MS = 1_750_000_000_000
+"""Records have earlier times, unless the topic gives them its own."""
+
 KIND_OF = {
     "topic_id": "topic id",
     "member_id": "member",
@@ -69,6 +75,10 @@ KIND_OF = {
     "producer_id": "producer",
     "session_id": "session",
 }
+
+
+_BEATS = (ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest)
+_HEARTBEATS = (ConsumerGroupHeartbeatResponse, ShareGroupHeartbeatResponse)
 
 
 @dataclass
@@ -80,6 +90,8 @@ class Known:
     values: dict[Symbol, Any] = field(default_factory=dict)
     _symbols: dict[tuple[str, Any], Symbol] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
+    _joined: dict[str | None, int] = field(default_factory=dict)
+    """The epoch of the last member of a group to join. A new group of Apache Kafka's begins with 2, ours with 1."""
 
     def name(self, value: Any, kind: str) -> None:
         """A value that the node has made."""
@@ -117,20 +129,23 @@ class Known:
                     self._bind(Symbol("topic id", topic.name.removeprefix(self.prefix)), topic.topic_id)
         elif isinstance(answer, CreateTopicsResponse):
             for created in answer.topics:
-                if created.topic_id != ZERO_UUID:
+                if isinstance(request, CreateTopicsRequest) and request.validate_only:
+                    created.topic_id = ZERO_UUID  # of a topic that is not there
+                elif created.topic_id != ZERO_UUID:
                     self._bind(Symbol("topic id", created.name.removeprefix(self.prefix)), created.topic_id)
         elif isinstance(answer, JoinGroupResponse):
-            if answer.member_id:
-                self.name(answer.member_id, "member")
             if answer.error_code in (0, ErrorCode.MEMBER_ID_REQUIRED):
+                self.name(answer.member_id, "member")
                 self.values[Symbol("member", group)] = answer.member_id
             if not answer.error_code:
                 self._number("generation", group, answer.generation_id)
-        elif isinstance(answer, ConsumerGroupHeartbeatResponse | ShareGroupHeartbeatResponse):
+        elif isinstance(answer, _HEARTBEATS) and isinstance(request, _BEATS):
             if answer.member_id and not answer.error_code:
                 self.name(answer.member_id, "member")
                 self.values[Symbol("member", group)] = answer.member_id
                 self._number("member epoch", group, answer.member_epoch)
+                if request.member_epoch == 0:
+                    self._joined[group] = answer.member_epoch
         elif isinstance(answer, InitProducerIdResponse):
             if not answer.error_code:
                 self.name(answer.producer_id, "producer")
@@ -150,6 +165,22 @@ class Known:
     def _produces(self, transaction: str | None, answer: InitProducerIdResponse | EndTxnResponse) -> None:
         self.values[Symbol("producer", transaction)] = answer.producer_id
         self._number("producer epoch", transaction, answer.producer_epoch)
+
+    def answer(self, request: Request, answer: Response, version: int) -> dict[str, Any]:
+        """What was answered to a request that is filled, with symbols, and epochs since a member has joined."""
+        self.learn(request, answer)
+        if isinstance(answer, JoinGroupResponse) and answer.error_code not in (0, ErrorCode.MEMBER_ID_REQUIRED):
+            answer.member_id = ""  # some refusals repeat it
+        found = self.shown(answer, version)
+        since = self._joined.get(self._own(getattr(request, "group_id", None)))
+        if since is not None:
+            found.update(_since(since, found))
+        for group in found.get("groups", ()):
+            since = self._joined.get(group.get("group_id"))
+            if since is not None and "group_epoch" in group:
+                group.update(_since(since, group))
+                group["members"] = [{**each, **_since(since, each)} for each in group["members"]]
+        return found
 
     def shown(self, message: Struct, version: int) -> dict[str, Any]:
         """An answer's fields with symbols in place of this node's values; lists of structs in order of their text."""
@@ -185,6 +216,8 @@ class Known:
         if name in KIND_OF:
             found = self._symbols.get((KIND_OF[name], value))
             return value if found is None else f"<{found.kind} {found.of}>"
+        if name == "timestamp" and value > LATEST_DRAWN_MS:
+            return "<of the append>"
         if isinstance(value, str):
             return value.replace(self.prefix, "")
         return value.hex() if isinstance(value, bytes | bytearray | memoryview) else value
@@ -201,6 +234,15 @@ class Known:
             ]  # fmt: skip
         except WireError as error:
             return f"{len(data)} bytes: {type(error).__name__}"
+
+
+def _since(epoch: int, found: Mapping[str, Any]) -> dict[str, str]:
+    names = ("group_epoch", "assignment_epoch", "member_epoch", "generation_id")
+    return {
+        name: f"joined {found[name] - epoch:+}"
+        for name in names
+        if isinstance(found.get(name), int) and found[name] > 0
+    }
 
 
 def _merged(topics: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -361,7 +361,7 @@ class Produce:
                     results.append(ProduceResult(index, ErrorCode.INVALID_RECORD, -1, -1, -1, (), "no records"))
                     failed = True
                     continue
-                error = int(ErrorCode.NONE)
+                error, log_start_offset = int(ErrorCode.NONE), -1
                 one_batch = is_one_batch(frame, start, end)  # the log says what else it is
                 if one_batch:
                     error = leader.check_before_append(acks) if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
@@ -369,8 +369,10 @@ class Produce:
                     from tanist.broker.api.produce_transactional import transaction_error
 
                     error = transaction_error(hosted, frame[start:end], verified)
+                    if not verified.get((hosted.topic, index)):
+                        log_start_offset = hosted.log.log_start_offset
                 if error:
-                    results.append(ProduceResult(index, error, -1, -1, -1))
+                    results.append(ProduceResult(index, error, -1, -1, log_start_offset))
                     failed = True
                     continue
                 log = hosted.log

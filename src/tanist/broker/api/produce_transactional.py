@@ -78,10 +78,11 @@ def led(
 def transaction_error(hosted: HostedPartition, batch: memoryview, verified: Mapping[TopicIndex, int]) -> int:
     """The error of a batch of a transaction: it must be open here, or verified (KIP-890)."""
     error = verified.get((hosted.topic, hosted.index))
-    if error:
-        return error
     header = BatchHeader(*HEADER.unpack_from(batch))
     producers = hosted.log.producers
+    if error:
+        known = producers.entries.get(header.producer_id)
+        return producers.check_epoch(known, header.producer_epoch).error or error
     if error is None and not producers.is_open(header.producer_id, header.producer_epoch):
         return ErrorCode.INVALID_TXN_STATE
     if producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
@@ -122,7 +123,7 @@ class TransactionalProduce:
         guards = {
             (hosted.topic, hosted.index): (
                 hosted.log.producers,
-                hosted.log.producers.begin_verification(*producer, header.base_sequence),
+                hosted.log.producers.begin_verification(*producer, header.base_sequence, begins_anew=adds),
             )
             for hosted, header in partitions.items()
         }
