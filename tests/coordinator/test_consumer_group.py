@@ -523,6 +523,16 @@ def test_a_classic_member_with_another_protocol_is_refused_before_it_gets_an_id(
     assert rig.answers[rig.join(known=True)].error_code == ErrorCode.MEMBER_ID_REQUIRED
 
 
+def test_an_empty_consumer_group_has_no_member_to_join_again(rig: Rig) -> None:
+    one = Member(rig, "m1", "t")
+    one.ask()
+    one.ask(member_epoch=-1)
+    joins: dict[str, Any] = {"protocols": (("range", subscription("t")),)}
+    assert rig.answers[rig.join("m1", **joins)].error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert consumers(rig).state is ConsumerGroupState.EMPTY
+    assert rig.answers[rig.join(**joins)].error_code == 0
+
+
 def test_a_member_is_no_instance_that_nobody_is(rig: Rig) -> None:
     Member(rig, "m1", "t").ask()
     joined = rig.answers[rig.join(protocols=(("range", subscription("t")),))]

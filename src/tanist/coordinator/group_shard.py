@@ -124,7 +124,9 @@ class GroupShard(GroupOffsets):
             return [join_refused(error, context.ticket, request.member_id)]
         effects: list[Effect] = []
         consumers = self.consumer(request.group_id)
-        if consumers is not None and (consumers.members or request.member_id):
+        if consumers is not None and request.member_id and not consumers.members:
+            return [join_refused(ErrorCode.UNKNOWN_MEMBER_ID, context.ticket, request.member_id)]
+        if consumers is not None and consumers.members:
             return self._after_event(request.group_id, self.consumers.join(request, context, now_ms))
         if consumers is not None:
             effects += self.consumers.make_way(consumers, now_ms)
