@@ -533,6 +533,13 @@ def test_an_empty_consumer_group_has_no_member_to_join_again(rig: Rig) -> None:
     assert rig.answers[rig.join(**joins)].error_code == 0
 
 
+def test_a_classic_group_whose_members_cannot_be_understood_does_not_go_over(rig: Rig) -> None:
+    joined = rig.stable_group(1, protocols=(("range", b"?"),))
+    answer = Member(rig, "m1", "t").ask()
+    assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert rig.heartbeat(joined[0]) == 0
+
+
 def test_a_member_is_no_instance_that_nobody_is(rig: Rig) -> None:
     Member(rig, "m1", "t").ask()
     joined = rig.answers[rig.join(protocols=(("range", subscription("t")),))]

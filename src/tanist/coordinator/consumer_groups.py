@@ -93,7 +93,12 @@ class ConsumerGroups:
             self._table.decide(GroupMetadataKey(group=group_id), None)
         group = self._table.open_consumer(group_id)
         if classic is not None and classic.state is not GroupState.EMPTY:
-            migration.upgrade(classic, group, now_ms)
+            try:
+                migration.upgrade(classic, group, now_ms)
+            except Refused as malformed:  # what a member of the classic group has said
+                raise Refused(
+                    ErrorCode.GROUP_ID_NOT_FOUND, f"{group_id} is of the classic protocol: {malformed}"
+                ) from malformed
         return group
 
     def join(self, request: JoinGroupRequest, context: JoinContext, now_ms: int) -> list[Effect]:

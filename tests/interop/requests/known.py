@@ -14,8 +14,12 @@ from tanist.wire.messages.list_transactions_request import ListTransactionsReque
 from tanist.wire.messages.produce_request import ProduceRequest
 from tanist.wire.schema import Request
 from tests.interop.requests.batches import Batch
+from tests.interop.requests.symbols import RecordBatch
 
 CLOSED = "the connection was closed"
+_TELL_EPOCHS = (
+    ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN, ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.FETCH
+)  # fmt: skip
 _ACLS = (ApiKey.CREATE_ACLS, ApiKey.DESCRIBE_ACLS, ApiKey.DELETE_ACLS)
 
 Explains = Callable[[Request, int, Any, Any], bool]
@@ -89,11 +93,37 @@ def _newer_properties(request: Request, version: int, apache: Any, tanist: Any) 
     )
 
 
+def _fenced_by_two(request: Request, version: int, apache: Any, tanist: Any) -> bool:
+    """Only epochs of producers differ, and ours are ahead."""
+    if request.API_KEY not in _TELL_EPOCHS or _without_epochs(apache) != _without_epochs(tanist):
+        return False
+    return all(their <= our for their, our in zip(_epochs(apache), _epochs(tanist), strict=True))
+
+
+def _epochs(answer: Any) -> list[int]:
+    if isinstance(answer, dict):
+        return [
+            each for name, value in answer.items() for each in ([value] if name == "producer_epoch" else _epochs(value))
+        ]
+    if isinstance(answer, RecordBatch):
+        return [answer.producer_epoch]
+    return [each for item in answer for each in _epochs(item)] if isinstance(answer, list) else []
+
+
+def _without_epochs(answer: Any) -> Any:
+    if isinstance(answer, dict):
+        return {name: _without_epochs(value) for name, value in answer.items() if name != "producer_epoch"}
+    if isinstance(answer, RecordBatch):
+        return answer._replace(producer_epoch=0)
+    return [_without_epochs(each) for each in answer] if isinstance(answer, list) else answer
+
+
 KNOWN: Mapping[str, Explains] = {
     "Apache Kafka does not answer": lambda request, version, apache, tanist: apache == "timed out",
     "Apache Kafka fails with an exception, ours refuses": _fails,
     "Wrong entries and filters of ACLs are refused; Apache Kafka closes the connection, or fails all": _strange_entries,
     "To Apache Kafka a transaction that has not begun is older than any duration": _not_begun,
+    "A transaction of version 2 that InitProducerId aborts costs two epochs; one in Apache Kafka 4.3": _fenced_by_two,
     "4.3.1 lacks properties of 4.4": _newer_properties,
     "Records are not decoded when they are appended (GAPS.md)": _unreadable,
     "A transaction needs acks=all": _acks_of_a_transaction,

@@ -31,6 +31,18 @@ from tanist.wire.schema import ZERO_UUID, Array, Request, Response, Struct
 from tests.interop.requests.batches import Batch, encode
 
 
+class RecordBatch(NamedTuple):
+    """What is compared of a batch."""
+
+    base_offset: int
+    last_offset: int
+    attributes: int
+    base_sequence: int
+    producer_epoch: int
+    producer: Any
+    records: list[tuple[bytes | None, bytes | None]]
+
+
 class Symbol(NamedTuple):
     """`of`: the name of a topic, or the place of a member or producer among those that the node has made."""
 
@@ -225,13 +237,17 @@ class Known:
     def _records(self, data: bytes) -> Any:
         try:
             return [
-                (
-                    header.base_offset, header.last_offset, header.attributes, header.base_sequence,
-                    header.producer_epoch, self._value("producer_id", "int64", header.producer_id, 0),
+                RecordBatch(
+                    header.base_offset,
+                    header.last_offset,
+                    header.attributes,
+                    header.base_sequence,
+                    header.producer_epoch,
+                    self._value("producer_id", "int64", header.producer_id, 0),
                     [(each.key, each.value) for each in decode_batch(batch)],
                 )
                 for header, batch in iterate_batches(memoryview(data))
-            ]  # fmt: skip
+            ]
         except WireError as error:
             return f"{len(data)} bytes: {type(error).__name__}"
 
