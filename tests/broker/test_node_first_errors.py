@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tanist.broker.api.produce_transactional import transaction_error
 from tanist.wire.apis import ApiKey
 from tanist.wire.batch import MAGIC_AT, NewRecord, encode_batch
 from tanist.wire.error_responses import error_response
@@ -227,6 +228,18 @@ def test_who_may_not_read_a_group_hears_of_none_of_its_members() -> None:
     denied = error_response(request, 5, ErrorCode.GROUP_AUTHORIZATION_FAILED, "")
     assert isinstance(denied, LeaveGroupResponse)
     assert (denied.error_code, denied.members) == (ErrorCode.GROUP_AUTHORIZATION_FAILED, ())
+
+
+@pytest.mark.parametrize(("control", "error"), [(False, ErrorCode.INVALID_TXN_STATE), (True, ErrorCode.INVALID_RECORD)])
+def test_what_is_wrong_with_a_batch_comes_before_its_transaction(
+    cluster: Cluster, control: bool, error: ErrorCode
+) -> None:
+    records = [NewRecord(1, None, b"v")]
+    unverified = encode_batch(
+        records, producer_id=4713, producer_epoch=0, base_sequence=0, transactional=True, control=control
+    )
+    (hosted,) = cluster.hosted("t").values()
+    assert transaction_error(hosted, memoryview(unverified), {}, wall_ms=1) == error
 
 
 def test_an_old_epoch_comes_before_what_the_coordinator_says(cluster: Cluster) -> None:

@@ -540,6 +540,15 @@ def test_a_classic_group_whose_members_cannot_be_understood_does_not_go_over(rig
     assert rig.heartbeat(joined[0]) == 0
 
 
+def test_a_classic_member_reads_offsets_in_its_generation(rig: Rig) -> None:
+    Member(rig, "m1", "t").ask()
+    joined = rig.answers[rig.join(protocols=(("range", subscription("t")),))]
+    epoch = joined.generation_id
+    errors = [consumers(rig).fetch_error(joined.member_id, each) for each in (epoch, epoch + 1)]
+    assert errors == [0, ErrorCode.ILLEGAL_GENERATION]
+    assert consumers(rig).fetch_error("m1", 77) == ErrorCode.STALE_MEMBER_EPOCH
+
+
 def test_a_member_is_no_instance_that_nobody_is(rig: Rig) -> None:
     Member(rig, "m1", "t").ask()
     joined = rig.answers[rig.join(protocols=(("range", subscription("t")),))]

@@ -114,16 +114,9 @@ _STRUCTS: Mapping[tuple[str, str], Likely] = {
     ("CreatableTopic", "name"): _always(Symbol("name", "t2")),
     ("CreatableTopic", "num_partitions"): _one_of(1, 2),
     ("CreatableTopic", "replication_factor"): _always(1),
-    **{
-        (f"{kind}GroupHeartbeatRequest", name): value
-        for kind in ("Consumer", "Share")
-        for name, value in {
-            "member_id": _always("AAAAAAAAAAAAAAAAAAAAAA"),
-            "member_epoch": _new_or(_of_group("member epoch"), 0),
-        }.items()
-    },
+    ("ConsumerGroupHeartbeatRequest", "member_id"): _always("AAAAAAAAAAAAAAAAAAAAAA"),
+    ("ConsumerGroupHeartbeatRequest", "member_epoch"): _new_or(_of_group("member epoch"), 0),
 }
-
 
 NOTHING = frozenset({"topic_partitions", "assignments", "configs"})
 """Lists that are empty then."""

@@ -185,7 +185,7 @@ class Known:
             answer.member_id = ""  # some refusals repeat it
         found = self.shown(answer, version)
         since = self._joined.get(self._own(getattr(request, "group_id", None)))
-        if since is not None:
+        if since is not None and not found.get("leader"):  # a classic group has one, and generations of its own
             found.update(_since(since, found))
         for group in found.get("groups", ()):
             since = self._joined.get(group.get("group_id"))
@@ -212,7 +212,8 @@ class Known:
             return [] if name == "aborted_transactions" else None
         if isinstance(kind, Array):
             if isinstance(kind.element, str):
-                return [self._value(name, kind.element, each, version) for each in value]
+                values = [self._value(name, kind.element, each, version) for each in value]
+                return sorted(values) if name == "partitions" else values
             if kind.element in (ListedGroup, TransactionState):  # of all sequences
                 ids = ("group_id", "transactional_id")
                 value = [

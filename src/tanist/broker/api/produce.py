@@ -368,8 +368,8 @@ class Produce:
                 if one_batch and not error and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL:
                     from tanist.broker.api.produce_transactional import transaction_error
 
-                    error = transaction_error(hosted, frame[start:end], verified)
-                    if not verified.get((hosted.topic, index)):
+                    error = transaction_error(hosted, frame[start:end], verified, wall_ms)
+                    if not verified.get((hosted.topic, index)) and error not in UNPLACED:
                         log_start_offset = hosted.log.log_start_offset
                 if error:
                     results.append(ProduceResult(index, error, -1, -1, log_start_offset))
