@@ -80,15 +80,15 @@ def _has_strange_filter(request: Request) -> bool:
 def _not_begun(request: Request, version: int, apache: Any, tanist: Any) -> bool:
     if not isinstance(request, ListTransactionsRequest) or request.duration_filter < 0:
         return False
-    theirs, ours = apache["transaction_states"], tanist["transaction_states"]
+    theirs, ours = (each.get("transaction_states") for each in (apache, tanist))
     return bool([each for each in theirs if each["transaction_state"] != "Empty"] == ours)
 
 
-def _newer_properties(request: Request, version: int, apache: Any, tanist: Any) -> bool:
-    """All that Apache Kafka says of a new topic, and the properties that 4.4 has brought."""
+def _more_properties(request: Request, version: int, apache: Any, tanist: Any) -> bool:
+    """All that Apache Kafka says of a new topic, and more properties."""
     return request.API_KEY == ApiKey.CREATE_TOPICS and all(
         {**ours, "configs": [each for each in ours["configs"] if each in theirs["configs"]]} == theirs
-        for theirs, ours in zip(apache["topics"], tanist["topics"], strict=True)
+        for theirs, ours in zip(*(each.get("topics") for each in (apache, tanist)), strict=True)
         if theirs != ours and theirs["configs"]
     )
 
@@ -124,7 +124,7 @@ KNOWN: Mapping[str, Explains] = {
     "Wrong entries and filters of ACLs are refused; Apache Kafka closes the connection, or fails all": _strange_entries,
     "To Apache Kafka a transaction that has not begun is older than any duration": _not_begun,
     "A transaction of version 2 that InitProducerId aborts costs two epochs; one in Apache Kafka 4.3": _fenced_by_two,
-    "4.3.1 lacks properties of 4.4": _newer_properties,
+    "Topics have properties of 4.4 and of ours": _more_properties,
     "Records are not decoded when they are appended (GAPS.md)": _unreadable,
     "A transaction needs acks=all": _acks_of_a_transaction,
     "A batch of a transaction has a producer": _of_nobody,

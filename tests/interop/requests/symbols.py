@@ -188,6 +188,8 @@ class Known:
         if since is not None and not found.get("leader"):  # a classic group has one, and generations of its own
             found.update(_since(since, found))
         for group in found.get("groups", ()):
+            if group.get("group_state") == "Empty":
+                group.pop("assignment_epoch", None)  # nobody has an assignment
             since = self._joined.get(group.get("group_id"))
             if since is not None and "group_epoch" in group:
                 group.update(_since(since, group))
