@@ -130,6 +130,14 @@ def test_a_group_with_pending_offsets_does_not_expire() -> None:
     assert rig.committed() == 5
 
 
+def test_a_member_commits_in_a_transaction_before_it_has_its_assignment() -> None:
+    rig = Rig()
+    joined = rig.answers[rig.join()]
+    ids = {"member_id": joined.member_id, "generation_id": joined.generation_id}
+    assert rig.commit_error(rig.commit(5, joined)) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert txn_commit(rig, 5, **ids) == 0
+
+
 def test_an_offset_of_an_open_transaction_can_be_deleted() -> None:
     rig = Rig()
     txn_commit(rig, 5)

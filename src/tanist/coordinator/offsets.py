@@ -176,7 +176,8 @@ class GroupOffsets(GroupTable):
             return _NO_ERROR if request.generation_id < 0 else int(ErrorCode.GROUP_ID_NOT_FOUND)
         if unnamed:
             return _NO_ERROR
-        return group.commit_error(request.member_id, request.group_instance_id, request.generation_id)
+        ids = (request.member_id, request.group_instance_id, request.generation_id)
+        return group.commit_error(*ids, transactional=True)
 
     def _metadata_error(self, commit: _PartitionCommit) -> int:
         too_large = len((commit.committed_metadata or "").encode()) > self._settings.offset_metadata_max_bytes

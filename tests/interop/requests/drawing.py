@@ -202,7 +202,7 @@ BY_FIELD: Mapping[str, Choice] = {
     "acks": one_of(-1, -1, -1, 1, 2),
     "transaction_timeout_ms": one_of(60_000, 60_000, 0, -1, 1_000_000_000),
     "session_timeout_ms": one_of(30_000, 30_000, 30_000, 10, 10_000_000),
-    "rebalance_timeout_ms": one_of(300),
+    "rebalance_timeout_ms": one_of(2_000),
     "protocol_type": one_of("consumer", "consumer", "consumer", "connect", ""),
     "protocol_name": one_of("range", "range", None, "other"),
     "server_assignor": one_of(None, None, "uniform", "range", "best"),
@@ -269,9 +269,7 @@ BY_STRUCT: Mapping[tuple[str, str], Choice] = {
     ("ShareGroupHeartbeatRequest", "member_epoch"): one_of(
         0, 0, 0, *(Symbol("member epoch", 0, plus) for plus in (0, 0, 0, 1, -1)), -1, -2
     ),
-    ("ShareGroupHeartbeatRequest", "member_id"): one_of(
-        Symbol("member", 0), Symbol("member", 1), "AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", ""
-    ),
+    ("ShareGroupHeartbeatRequest", "member_id"): one_of("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", ""),
     ("AclCreation", "resource_type"): one_of(*(2, 2, 2, 3, 3, 3, 5, 5) * 3, 0, 1, 9),
     ("AclCreation", "resource_name"): acl_resource,
 }

@@ -115,6 +115,7 @@ _STRUCTS: Mapping[tuple[str, str], Likely] = {
     ("CreatableTopic", "num_partitions"): _one_of(1, 2),
     ("CreatableTopic", "replication_factor"): _always(1),
     ("ConsumerGroupHeartbeatRequest", "member_id"): _always("AAAAAAAAAAAAAAAAAAAAAA"),
+    ("ShareGroupHeartbeatRequest", "member_id"): _always("AAAAAAAAAAAAAAAAAAAAAA"),
     ("ConsumerGroupHeartbeatRequest", "member_epoch"): _new_or(_of_group("member epoch"), 0),
 }
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from tanist.wire.apis import ApiKey
+from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import decode_response, encode_request
 from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -18,6 +19,7 @@ from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
 from tanist.wire.messages.describe_transactions_request import DescribeTransactionsRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tanist.wire.messages.join_group_request import JoinGroupRequest
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tanist.wire.schema import Request
@@ -105,7 +107,7 @@ class Node:
         return self.known.answer(filled, answer, version)
 
     def begin(self) -> None:
-        """Two topics, known to the broker."""
+        """Two topics, known to the broker, and empty classic groups: from these both begin with the same epochs."""
         create = CreateTopicsRequest(
             topics=tuple(
                 CreatableTopic(name=self.known.prefix + name, num_partitions=count, replication_factor=1)
@@ -118,6 +120,8 @@ class Node:
         for kind, keys in enumerate(({*GROUPS, "g9"}, {*TRANSACTIONS, "x9"})):
             for key in sorted(keys):
                 self._find(self.known.prefix + key, kind)
+        for group in sorted(set(GROUPS)):
+            self._make_group(self.known.prefix + group)
         wait_for(
             lambda: not self.ask(InitProducerIdRequest(transactional_id=None), 4)["error_code"], "ids of producers"
         )
@@ -126,6 +130,13 @@ class Node:
         """The coordinator of a group or a transactional id is there."""
         asked = FindCoordinatorRequest(key=key, key_type=kind)
         wait_for(lambda: not self.ask(asked, 3)["error_code"], f"there is a coordinator of {key}")
+
+    def _make_group(self, group: str) -> None:
+        refused = JoinGroupRequest(group_id=group, session_timeout_ms=30_000)
+        wait_for(
+            lambda: self.ask(refused, 5)["error_code"] == ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"there is an empty group {group}",
+        )
 
     def know_entries(self) -> None:
         """The broker knows the latest entry, and so those before."""
