@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--draw", type=int, default=20, metavar="N", help="fresh sequences; the first line names them")
     parser.add_argument("--seeds", metavar="A..B", help="play these instead")
     parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--deep", action="store_true", help="more requests that succeed; differences are left there")
     parser.add_argument(
         "--survey",
         action="store_true",
@@ -44,7 +45,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="requests-") as folder, pair(Path(folder), PROPERTIES) as nodes:
         player = Player(nodes)
         for seed in seeds:
-            steps = drawn(seed, options.steps, player.versions)
+            steps = drawn(seed, options.steps, player.versions, 0.6 if options.deep else 0.0)
             found = player.play(steps, to_the_end=options.survey)
             reasons.update(f"{each.api}: {each.reason}" for each in found if each.reason is not None)
             if options.survey:

@@ -276,7 +276,6 @@ BY_STRUCT: Mapping[tuple[str, str], Choice] = {
 
 _LENGTHS = (1, 1, 1, 1, 2, 2, 0)
 _NULL_SHARE = 0.08
-_LIKELY_SHARE = 0.6
 _NAMED = frozenset(
     {
         "MetadataRequest",
@@ -291,13 +290,15 @@ _NAMED = frozenset(
 """Where no list is all there is, and so what belongs to other sequences; or where Apache Kafka does not answer."""
 
 
-def draw(random: Random, versions: Mapping[int, tuple[int, int]], theme: frozenset[int] = ALL) -> tuple[Request, int]:
+def draw(
+    random: Random, versions: Mapping[int, tuple[int, int]], theme: frozenset[int] = ALL, likely_share: float = 0.0
+) -> tuple[Request, int]:
     """A request with symbols, and its version, within those that both nodes have."""
     keys = [each for each in WEIGHTS if each in versions and each in theme]
     key = random.choices(keys, [WEIGHTS[each] for each in keys])[0]
     first, last = versions[key]
     version = random.choice((last, random.randint(first, last)))
-    likely = roles.draw(random) if random.random() < _LIKELY_SHARE else None
+    likely = roles.draw(random) if random.random() < likely_share else None
     request = _struct(random, request_class(key), version, likely)
     assert isinstance(request, Request)
     return request, version

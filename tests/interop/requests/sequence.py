@@ -195,10 +195,11 @@ class Node:
 CHANGES = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
 
 
-def drawn(seed: int, count: int, versions: Mapping[int, tuple[int, int]]) -> list[Step]:
+def drawn(seed: int, count: int, versions: Mapping[int, tuple[int, int]], likely_share: float = 0.0) -> list[Step]:
+    """`likely_share`: of requests whose fields fit together, so that they may well succeed."""
     random = Random(seed)
     theme = random.choice(THEMES)
-    return [draw(random, versions, theme) for _ in range(count)]
+    return [draw(random, versions, theme, likely_share) for _ in range(count)]
 
 
 def play(
