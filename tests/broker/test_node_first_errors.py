@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import pytest
 
+from tanist.broker.api.produce_transactional import transaction_error
+from tanist.wire.apis import ApiKey
 from tanist.wire.batch import MAGIC_AT, NewRecord, encode_batch
+from tanist.wire.error_responses import error_response
 from tanist.wire.errors import ErrorCode
+from tanist.wire.frames import decode_response, encode_response
 from tanist.wire.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -18,7 +22,10 @@ from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest
 from tanist.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tanist.wire.messages.join_group_request import JoinGroupRequest
+from tanist.wire.messages.join_group_response import JoinGroupResponse
 from tanist.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from tanist.wire.messages.leave_group_response import LeaveGroupResponse
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tanist.wire.messages.offset_commit_request import (
@@ -85,6 +92,14 @@ def test_acks_that_are_none_are_refused_where_a_batch_could_be_appended(cluster:
     assert produce(cluster, acks=2, records=batch())[0] == ErrorCode.INVALID_REQUIRED_ACKS
     assert produce(cluster, acks=2, topic="absent", records=batch())[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert produce(cluster, acks=2, records=batch(magic=1)) == (ErrorCode.INVALID_RECORD, -1)
+
+
+def test_what_is_not_as_it_was_sent_does_not_hear_where_the_log_begins(cluster: Cluster) -> None:
+    assert produce(cluster, records=batch()[:-1] + b"?") == (ErrorCode.CORRUPT_MESSAGE, -1)
+    large = bytes(encode_batch([NewRecord(1, None, b"v" * 1_048_600)]))
+    assert produce(cluster, records=large) == (ErrorCode.MESSAGE_TOO_LARGE, -1)
+    late = bytes(encode_batch([NewRecord(2**62, None, b"v")]))
+    assert produce(cluster, records=late) == (ErrorCode.INVALID_TIMESTAMP, 0)
 
 
 def test_a_partition_that_a_known_topic_lacks_is_unknown_also_by_id(cluster: Cluster) -> None:
@@ -197,6 +212,62 @@ def test_metadata_by_id_is_invalid_before_version_12(cluster: Cluster, version: 
     topic_id = cluster.node(1).metadata.image.topic_ids["t"]
     answer = cluster.ask(MetadataRequest(topics=(MetadataRequestTopic(topic_id=topic_id, name=""),)), version)
     assert [each.error_code for each in answer.topics] == [ErrorCode.INVALID_REQUEST]
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_whom_the_authorizer_denies_a_group_hears_of_no_protocol(version: int) -> None:
+    denied = error_response(JoinGroupRequest(group_id="g"), version, ErrorCode.GROUP_AUTHORIZATION_FAILED, "")
+    assert isinstance(denied, JoinGroupResponse)
+    read = decode_response(ApiKey.JOIN_GROUP, version, encode_response(denied, version, 1)[4:])
+    assert isinstance(read, JoinGroupResponse)
+    assert (read.error_code, read.protocol_name) == (30, None if version >= 7 else "")
+
+
+def test_who_may_not_read_a_group_hears_of_none_of_its_members() -> None:
+    request = LeaveGroupRequest(group_id="g", members=(MemberIdentity(member_id="m"),))
+    denied = error_response(request, 5, ErrorCode.GROUP_AUTHORIZATION_FAILED, "")
+    assert isinstance(denied, LeaveGroupResponse)
+    assert (denied.error_code, denied.members) == (ErrorCode.GROUP_AUTHORIZATION_FAILED, ())
+
+
+@pytest.mark.parametrize(("control", "error"), [(False, ErrorCode.INVALID_TXN_STATE), (True, ErrorCode.INVALID_RECORD)])
+def test_what_is_wrong_with_a_batch_comes_before_its_transaction(
+    cluster: Cluster, control: bool, error: ErrorCode
+) -> None:
+    records = [NewRecord(1, None, b"v")]
+    unverified = encode_batch(
+        records, producer_id=4713, producer_epoch=0, base_sequence=0, transactional=True, control=control
+    )
+    (hosted,) = cluster.hosted("t").values()
+    assert transaction_error(hosted, memoryview(unverified), {}, wall_ms=1) == error
+
+
+def test_an_old_epoch_comes_before_what_the_coordinator_says(cluster: Cluster) -> None:
+    newer = encode_batch([NewRecord(1, None, b"v")], producer_id=4711, producer_epoch=1, base_sequence=0)
+    assert produce(cluster, records=bytes(newer))[0] == ErrorCode.NONE
+    assert produce_in_transaction(cluster, producer_id=4711) == (ErrorCode.INVALID_PRODUCER_EPOCH, -1)
+    assert produce_in_transaction(cluster, producer_id=4712) == (ErrorCode.INVALID_PRODUCER_ID_MAPPING, -1)
+
+
+def produce_in_transaction(cluster: Cluster, *, producer_id: int) -> tuple[int, int]:
+    records = encode_batch(
+        [NewRecord(1, None, b"v")], producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True
+    )
+    partition = PartitionProduceData(index=0, records=bytes(records))
+    topics = (TopicProduceData(name="t", partition_data=(partition,)),)
+    request = ProduceRequest(transactional_id="unknown", acks=-1, timeout_ms=1_000, topic_data=topics)
+    found = cluster.ask(request, 11).responses[0].partition_responses[0]
+    return found.error_code, found.log_start_offset
+
+
+def test_metadata_by_id_leaves_out_what_is_asked_for_by_name(cluster: Cluster) -> None:
+    topic_id = cluster.node(1).metadata.image.topic_ids["t"]
+    by_name = MetadataRequestTopic(name="__consumer_offsets")
+    by_id = MetadataRequestTopic(topic_id=topic_id, name=None)
+    answer = cluster.ask(MetadataRequest(topics=(by_name, by_id, by_id)), 12)
+    assert [each.name for each in answer.topics] == ["t"]
+    answer = cluster.ask(MetadataRequest(topics=(by_name, by_name)), 12)
+    assert [each.name for each in answer.topics] == ["__consumer_offsets"]
 
 
 def test_producers_of_a_topic_that_can_have_no_such_name(cluster: Cluster) -> None:

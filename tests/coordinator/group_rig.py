@@ -241,8 +241,10 @@ class Rig:
         metadata: str | None = "",
         group: str = GROUP,
         topic_id: UUID = ZERO_UUID,
+        exact: bool | None = None,
         **changes: Any,
     ) -> int:
+        """`exact`: by version 9 or later; unless it is said, members of the newer protocols alone have that."""
         ticket = self.ticket()
         place = OffsetCommitRequestPartition(
             partition_index=partition, committed_offset=offset, committed_leader_epoch=3, committed_metadata=metadata
@@ -255,7 +257,8 @@ class Rig:
         )
         for name, value in changes.items():
             setattr(request, name, value)
-        self.carry_out(self.shard.commit(request, ticket, self.now_ms))
+        exact = self.shard.by_epoch(group) is not None if exact is None else exact
+        self.carry_out(self.shard.commit(request, ticket, self.now_ms, exact=exact))
         return ticket
 
     def commit_error(self, ticket: int) -> int:

@@ -557,6 +557,55 @@ def test_a_group_of_another_kind_is_no_consumer_group(rig: Rig) -> None:
 # -- whatever happens
 
 
+def test_a_classic_member_with_another_protocol_is_refused_before_it_gets_an_id(rig: Rig) -> None:
+    Member(rig, "m1", "t").ask()
+    assert (
+        rig.answers[rig.join(protocol_type="connect", known=True)].error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    )
+    assert rig.answers[rig.join(known=True)].error_code == ErrorCode.MEMBER_ID_REQUIRED
+
+
+def test_an_empty_consumer_group_has_no_member_to_join_again(rig: Rig) -> None:
+    one = Member(rig, "m1", "t")
+    one.ask()
+    one.ask(member_epoch=-1)
+    joins: dict[str, Any] = {"protocols": (("range", subscription("t")),)}
+    assert rig.answers[rig.join("m1", **joins)].error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert consumers(rig).state is ConsumerGroupState.EMPTY
+    assert rig.answers[rig.join(**joins)].error_code == 0
+
+
+def test_a_classic_group_whose_members_cannot_be_understood_does_not_go_over(rig: Rig) -> None:
+    joined = rig.stable_group(1, protocols=(("range", b"?"),))
+    answer = Member(rig, "m1", "t").ask()
+    assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert rig.heartbeat(joined[0]) == 0
+
+
+def test_a_classic_member_reads_offsets_in_its_generation(rig: Rig) -> None:
+    Member(rig, "m1", "t").ask()
+    joined = rig.answers[rig.join(protocols=(("range", subscription("t")),))]
+    epoch = joined.generation_id
+    errors = [consumers(rig).fetch_error(joined.member_id, each) for each in (epoch, epoch + 1)]
+    assert errors == [0, ErrorCode.ILLEGAL_GENERATION]
+    assert consumers(rig).fetch_error("m1", 77) == ErrorCode.STALE_MEMBER_EPOCH
+
+
+def test_a_member_is_no_instance_that_nobody_is(rig: Rig) -> None:
+    Member(rig, "m1", "t").ask()
+    joined = rig.answers[rig.join(protocols=(("range", subscription("t")),))]
+    assert rig.answers[rig.sync(joined, group_instance_id="i")].error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert rig.answers[rig.sync(joined)].error_code == 0
+
+
+def test_members_of_the_consumer_protocol_commit_by_version_9_or_later(rig: Rig) -> None:
+    one = Member(rig, "m1", "t")
+    one.ask()
+    ids: dict[str, Any] = {"member_id": "m1", "generation_id_or_member_epoch": one.epoch}
+    assert rig.commit_error(rig.commit(3, exact=False, **ids)) == ErrorCode.UNSUPPORTED_VERSION
+    assert rig.commit_error(rig.commit(3, exact=True, **ids)) == 0
+
+
 class Wandering(RuleBasedStateMachine):
     """Members come, go and fall silent, topics grow, coordinators and their memory are lost."""
 

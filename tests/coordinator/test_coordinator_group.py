@@ -32,14 +32,39 @@ def test_a_member_id_is_given_out_first_and_used_in_a_second_request() -> None:
     assert (second.error_code, second.member_id) == (0, first.member_id)
 
 
-def test_a_member_id_that_is_not_used_in_time_is_forgotten_with_its_group() -> None:
+def test_a_member_id_that_is_not_used_in_time_is_forgotten_and_its_group_when_retention_is_checked() -> None:
     rig = Rig()
     first = rig.answers[rig.join(known=True, session_ms=10_000)]
     rig.run(9_999)
+    assert rig.group.pending_members
+    rig.carry_out(rig.shard.expire(0, 1))
     assert GROUP in rig.shard.groups
     rig.run(1)
-    assert GROUP not in rig.shard.groups
+    assert not rig.group.pending_members
     assert rig.answers[rig.join(first.member_id, known=True)].error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    rig.carry_out(rig.shard.expire(0, 1))
+    assert GROUP not in rig.shard.groups
+
+
+def test_a_member_that_has_not_joined_yet_leaves_by_its_id() -> None:
+    rig = Rig()
+    first = rig.answers[rig.join(known=True)]
+    assert rig.leave((first.member_id, "i")) == [0]
+    assert rig.leave((first.member_id, None)) == [ErrorCode.UNKNOWN_MEMBER_ID]
+
+
+def test_who_is_refused_leaves_an_empty_group_until_it_is_deleted_or_retention_is_checked() -> None:
+    """Apache Kafka has a record of it, too."""
+    rig = Rig()
+    refused = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert rig.answers[rig.join(protocols=())].error_code == refused
+    assert rig.group.state is GroupState.EMPTY
+    ticket = rig.ticket()
+    rig.carry_out(rig.shard.delete_group(GROUP, ticket))
+    assert (rig.answers[ticket].error_code, rig.shard.groups) == (0, {})
+    assert rig.answers[rig.join(protocols=())].error_code == refused
+    rig.carry_out(rig.shard.expire(0, 1))
+    assert not rig.shard.groups
 
 
 def test_a_member_id_that_was_given_out_and_is_not_used_does_not_disturb_a_stable_group() -> None:

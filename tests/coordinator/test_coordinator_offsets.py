@@ -15,12 +15,15 @@ from tanist.coordinator.membership import GroupState
 from tanist.wire.codec import encoder
 from tanist.wire.errors import ErrorCode
 from tanist.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from tanist.wire.messages.heartbeat_request import HeartbeatRequest
+from tanist.wire.messages.leave_group_request import MemberIdentity
 from tanist.wire.messages.offset_delete_request import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
 from tanist.wire.messages.offset_delete_response import OffsetDeleteResponse
+from tanist.wire.messages.sync_group_request import SyncGroupRequest
 from tests.coordinator.group_rig import GROUP, Rig
 
 
@@ -206,10 +209,40 @@ def test_single_offsets_are_deleted_of_groups_without_members() -> None:
     assert (rig.committed(0), rig.committed(1)) == (None, 4)
 
 
+def test_offsets_of_what_is_not_there_are_not_deleted() -> None:
+    rig = Rig()
+    rig.commit(3)
+    answer = delete(rig, "t", "never")
+    errors = [topic.partitions[0].error_code for topic in answer.topics]
+    assert (answer.error_code, errors) == (0, [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION])
+
+
+def test_a_group_whose_last_offset_is_deleted_is_there_until_retention_is_checked() -> None:
+    rig = Rig()
+    rig.commit(3)
+    delete(rig, "t")
+    assert (rig.committed(), rig.group.state) == (None, GroupState.EMPTY)
+    expire(rig, 0)
+    assert not rig.shard.groups
+
+
+def test_a_group_without_a_name_has_offsets_and_no_members() -> None:
+    rig = Rig()
+    rig.commit(3, group="")
+    assert rig.committed(group="") == 3
+    tickets = [rig.ticket() for _ in range(4)]
+    rig.carry_out(rig.shard.sync(SyncGroupRequest(group_id="", member_id="m"), tickets[0], rig.now_ms))
+    rig.carry_out(rig.shard.heartbeat(HeartbeatRequest(group_id="", member_id="m"), tickets[1], rig.now_ms))
+    rig.carry_out(rig.shard.leave("", (MemberIdentity(member_id="m"),), tickets[2], rig.now_ms))
+    rig.carry_out(rig.shard.delete_offsets(OffsetDeleteRequest(group_id=""), tickets[3]))
+    assert [rig.answers[each].error_code for each in tickets] == [ErrorCode.INVALID_GROUP_ID] * 4
+
+
 @pytest.mark.parametrize("version", [0, 1, 3, 9])
 def test_offsets_of_topics_that_members_read_are_not_deleted(version: int) -> None:
     rig = Rig()
     rig.commit(3)
+    rig.topics.create("other", 1)
     rig.stable_group(1, protocols=(("range", subscription("t", "u", version=version)),))
     answer = delete(rig, "t", "other")
     errors = [topic.partitions[0].error_code for topic in answer.topics]
@@ -217,12 +250,21 @@ def test_offsets_of_topics_that_members_read_are_not_deleted(version: int) -> No
     assert rig.committed() == 3
 
 
-@pytest.mark.parametrize("more", [{"protocol_type": "connect"}, {"protocols": (("range", b"?"),)}])
-def test_whose_members_cant_be_understood_loses_no_offsets(more: dict[str, object]) -> None:
+def test_a_group_whose_members_cant_be_understood_loses_no_offsets() -> None:
     rig = Rig()
     rig.commit(3)
-    rig.stable_group(1, **more)
+    rig.stable_group(1, protocol_type="connect")
     assert delete(rig, "t").error_code == ErrorCode.NON_EMPTY_GROUP
+    assert rig.committed() == 3
+
+
+def test_consumers_with_a_subscription_that_cant_be_read_may_read_any_topic() -> None:
+    rig = Rig()
+    rig.commit(3)
+    rig.stable_group(1, protocols=(("range", b"?"),))
+    answer = delete(rig, "t")
+    assert answer.error_code == 0
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
     assert rig.committed() == 3
 
 

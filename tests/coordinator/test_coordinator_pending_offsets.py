@@ -9,6 +9,11 @@ import pytest
 
 from tanist.coordinator.effects import MarkerAppend
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from tanist.wire.messages.txn_offset_commit_request import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -123,6 +128,35 @@ def test_a_group_with_pending_offsets_does_not_expire() -> None:
     rig.carry_out(rig.shard.expire(1 << 50, 1))
     end(rig)
     assert rig.committed() == 5
+
+
+def test_a_member_commits_in_a_transaction_before_it_has_its_assignment() -> None:
+    rig = Rig()
+    joined = rig.answers[rig.join()]
+    ids = {"member_id": joined.member_id, "generation_id": joined.generation_id}
+    assert rig.commit_error(rig.commit(5, joined)) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert txn_commit(rig, 5, **ids) == 0
+
+
+def test_an_offset_of_an_open_transaction_can_be_deleted() -> None:
+    rig = Rig()
+    txn_commit(rig, 5)
+    ticket = rig.ticket()
+    part = OffsetDeleteRequestPartition(partition_index=0)
+    request = OffsetDeleteRequest(group_id=GROUP, topics=(OffsetDeleteRequestTopic(name="t", partitions=(part,)),))
+    rig.carry_out(rig.shard.delete_offsets(request, ticket))
+    assert rig.answers[ticket].error_code == 0
+    end(rig)
+    assert rig.committed() is None
+
+
+def test_a_group_that_only_an_aborted_transaction_knew_is_there_until_retention_is_checked() -> None:
+    rig = Rig()
+    txn_commit(rig, 5)
+    end(rig, committed=False)
+    assert GROUP in rig.shard.groups
+    rig.carry_out(rig.shard.expire(0, 1))
+    assert GROUP not in rig.shard.groups
 
 
 def test_a_generation_of_an_unknown_group_is_refused() -> None:

@@ -79,9 +79,7 @@ def _seen(asker: Asker, group: str) -> Any:
 
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_group_that_only_a_transaction_knows(nodes: Pair, *, committed: bool) -> None:
-    """It is there while the transaction is open. When that aborts, Apache lists it until the next check of retention;
-    ours is gone at once (GAPS.md).
-    """
+    """It is there while the transaction is open. When that aborts, both list it until the next check of retention."""
     group = f"of-a-transaction-{committed}"
 
     def question(asker: Asker) -> Any:

@@ -9,6 +9,7 @@ import pytest
 from crc32c import crc32c
 
 from tanist.log.config import LogConfig
+from tanist.wire.batch import write_crc
 from tanist.wire.errors import ErrorCode
 from tests.log.log_batches import CONTROL, GZIP, LOG_APPEND_TIME, batch, marker, offsets_in, record
 from tests.log.log_disks import MemoryDisk
@@ -190,6 +191,45 @@ def test_without_a_wall_clock_timestamps_are_not_checked() -> None:
 def test_a_producer_may_not_claim_append_time() -> None:
     data = batch([b"v"], timestamps=NOW, attributes=LOG_APPEND_TIME)
     assert refusal(data)[0] == ErrorCode.INVALID_TIMESTAMP
+    assert faulty(data) == [0]
+
+
+def faulty(data: memoryview, config: LogConfig | None = None) -> list[int]:
+    """The records that are to blame (KIP-467)."""
+    return [index for index, _ in open_log(config=config).append_as_leader(data, 0, 0, NOW).record_errors]
+
+
+def test_a_producer_hears_which_records_have_the_wrong_time() -> None:
+    late = NOW + 3_600_001
+    assert faulty(batch([b"v"] * 3, timestamps=[NOW, late, late])) == [1, 2]
+
+
+def test_a_record_without_a_key_and_one_with_the_wrong_time() -> None:
+    config = LogConfig(cleanup_policy="compact")
+    data = batch([b"a", b"b"], timestamps=[NOW, NOW + 3_600_001], key=None)
+    assert (refusal(data, config)[0], faulty(data, config)) == (ErrorCode.INVALID_RECORD, [0, 1])
+    data = batch([b"a", b"b"], timestamps=[NOW, NOW + 3_600_001], key=b"k")
+    assert (refusal(data, config)[0], faulty(data, config)) == (ErrorCode.INVALID_TIMESTAMP, [1])
+
+
+def test_a_header_with_another_time_than_its_records() -> None:
+    data = batch([b"v"], timestamps=NOW)
+    struct.pack_into(">q", data, 35, NOW + 3_600_001)
+    write_crc(data, 0, len(data))
+    assert (refusal(data)[0], faulty(data)) == (ErrorCode.INVALID_TIMESTAMP, [])
+
+
+def test_a_plain_batch_does_not_overtake_the_first_one_of_a_transaction_that_is_verified() -> None:
+    log = open_log()
+    log.producers.begin_verification(5, 0, 1)
+    ahead, first = (batch([b"v"], timestamps=NOW, producer_id=5, producer_epoch=0, sequence=each) for each in (2, 1))
+    assert log.append_as_leader(ahead, 0, 0, NOW).error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert log.append_as_leader(first, 0, 0, NOW).error == 0
+
+
+def test_a_batch_of_a_producer_without_an_epoch_is_not_recompressed() -> None:
+    data = batch([b"v"], timestamps=NOW, producer_id=5, producer_epoch=-1, sequence=0)
+    assert refusal(data, LogConfig(compression_type="gzip"))[0] == ErrorCode.INVALID_RECORD
 
 
 # -- topics of another kind

@@ -127,6 +127,14 @@ def test_coordinators_are_fenced_by_their_epoch() -> None:
     assert states.check_epoch(entry, 2).error == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
+@pytest.mark.parametrize("begins_anew", [False, True])
+def test_the_first_batch_of_a_transaction_with_its_own_epoch_has_sequence_zero(begins_anew: bool) -> None:
+    states = ProducerStates()
+    states.begin_verification(1, 5, 2, begins_anew=begins_anew)
+    assert states.skips_batches(1, 5, 2) is begins_anew
+    assert not states.skips_batches(1, 5, 0)
+
+
 def test_last_stable_offset() -> None:
     states = ProducerStates()
     assert states.last_stable_offset(50) == 50

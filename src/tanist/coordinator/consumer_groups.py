@@ -93,17 +93,23 @@ class ConsumerGroups:
             self._table.decide(GroupMetadataKey(group=group_id), None)
         group = self._table.open_consumer(group_id)
         if classic is not None and classic.state is not GroupState.EMPTY:
-            migration.upgrade(classic, group, now_ms)
+            try:
+                migration.upgrade(classic, group, now_ms)
+            except Refused as malformed:  # what a member of the classic group has said
+                raise Refused(
+                    ErrorCode.GROUP_ID_NOT_FOUND, f"{group_id} is of the classic protocol: {malformed}"
+                ) from malformed
         return group
 
     def join(self, request: JoinGroupRequest, context: JoinContext, now_ms: int) -> list[Effect]:
         """JoinGroup, to a consumer group."""
         group = self._table.open_consumer(request.group_id)
         member_id = request.member_id
-        if not member_id and request.group_instance_id is None and context.needs_known_id:
-            return [join_refused(ErrorCode.MEMBER_ID_REQUIRED, context.ticket, context.new_member_id)]
         holder = group.static_members.get(request.group_instance_id or "")
         try:
+            classic_members.check_protocols(group, request)
+            if not member_id and request.group_instance_id is None and context.needs_known_id:
+                return [join_refused(ErrorCode.MEMBER_ID_REQUIRED, context.ticket, context.new_member_id)]
             if member_id and holder not in (None, member_id):
                 raise Refused(ErrorCode.FENCED_INSTANCE_ID, f"{request.group_instance_id} is member {holder} now")
             if member_id and request.group_instance_id is not None and holder is None:

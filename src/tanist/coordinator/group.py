@@ -280,8 +280,8 @@ class Group(Rebalancing):
         for identity in identities:
             member_id, instance_id = identity.member_id, identity.group_instance_id
             error: int = ErrorCode.NONE
-            if instance_id is None and self.pending_members.pop(member_id, None) is not None:
-                gone = True
+            if self.pending_members.pop(member_id, None) is not None:
+                gone = True  # whatever instance it is said to be
             else:
                 if instance_id is not None and not member_id:
                     member_id = self.static_members.get(instance_id, "")
@@ -316,7 +316,9 @@ class Group(Rebalancing):
         error = ErrorCode.UNKNOWN_MEMBER_ID if self.state is EMPTY else self._member_error(member_id, instance_id)
         return error or (ErrorCode.NONE if generation_id == self.generation_id else ErrorCode.ILLEGAL_GENERATION)
 
-    def commit_error(self, member_id: str, instance_id: str | None, generation_id: int) -> int:
+    def commit_error(
+        self, member_id: str, instance_id: str | None, generation_id: int, *, transactional: bool = False
+    ) -> int:
         """The error of a commit: only members of this generation may commit, or any client if there are no members."""
         if generation_id < 0 and self.state is EMPTY:
             return ErrorCode.NONE
@@ -325,7 +327,7 @@ class Group(Rebalancing):
         error = self._member_error(member_id, instance_id)
         if not error and generation_id != self.generation_id:
             error = ErrorCode.ILLEGAL_GENERATION
-        if not error and self.state is COMPLETING:
+        if not error and self.state is COMPLETING and not transactional:
             error = ErrorCode.REBALANCE_IN_PROGRESS
         return error
 

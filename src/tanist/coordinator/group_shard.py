@@ -81,6 +81,8 @@ class GroupShard(GroupOffsets):
             for key, value in append.records:
                 if isinstance(key, OffsetCommitKey):  # the rest was applied when it was decided
                     self.replay(key, value)
+            if append.undo:  # it may have deleted the group, which had its offsets until now
+                self.forget_unused(append.group_id)
         return []
 
     def written(self, append: Append | MarkerAppend, error: int, now_ms: int) -> list[Effect]:
@@ -122,7 +124,9 @@ class GroupShard(GroupOffsets):
             return [join_refused(error, context.ticket, request.member_id)]
         effects: list[Effect] = []
         consumers = self.consumer(request.group_id)
-        if consumers is not None and (consumers.members or request.member_id):
+        if consumers is not None and request.member_id and not consumers.members:
+            return [join_refused(ErrorCode.UNKNOWN_MEMBER_ID, context.ticket, request.member_id)]
+        if consumers is not None and consumers.members:
             return self._after_event(request.group_id, self.consumers.join(request, context, now_ms))
         if consumers is not None:
             effects += self.consumers.make_way(consumers, now_ms)
@@ -144,16 +148,21 @@ class GroupShard(GroupOffsets):
         return _NO_ERROR
 
     def sync(self, request: SyncGroupRequest, ticket: object, now_ms: int) -> list[Effect]:
-        group = self.groups.get(request.group_id)
-        if group is None or isinstance(group, ShareGroup | StreamsGroup):
+        group = self._of_members(request.group_id)
+        if group is None:
             return [sync_refused(_unknown_member(request.group_id), ticket)]
         if isinstance(group, ConsumerGroup):
             return self._after_event(request.group_id, self.consumers.sync(request, ticket, now_ms))
         return self._after_event(request.group_id, group.sync(request, ticket, now_ms))
 
+    def _of_members(self, group_id: str) -> Group | ConsumerGroup | None:
+        """The group, if members of the classic protocol can be in it. One without a name has offsets alone."""
+        group = self.groups.get(group_id) if group_id else None
+        return group if isinstance(group, Group | ConsumerGroup) else None
+
     def heartbeat(self, request: HeartbeatRequest, ticket: object, now_ms: int) -> list[Effect]:
-        group = self.groups.get(request.group_id)
-        if group is None or isinstance(group, ShareGroup | StreamsGroup):
+        group = self._of_members(request.group_id)
+        if group is None:
             return [Answer(ticket, HeartbeatResponse(error_code=_unknown_member(request.group_id)))]
         if isinstance(group, ConsumerGroup):
             return self._after_event(request.group_id, self.consumers.classic_heartbeat(request, ticket, now_ms))
@@ -188,10 +197,10 @@ class GroupShard(GroupOffsets):
         return [Append("", (), ConsumerGroupChanged(ticket, _NO_ERROR, int))]
 
     def leave(self, group_id: str, identities: tuple[MemberIdentity, ...], ticket: object, now_ms: int) -> list[Effect]:
-        group = self.groups.get(group_id)
+        group = self._of_members(group_id)
         if isinstance(group, ConsumerGroup):
             return self._after_event(group_id, self.consumers.leave(group_id, identities, ticket, now_ms))
-        if group is None or isinstance(group, ShareGroup | StreamsGroup):
+        if group is None:
             unknown = tuple(
                 MemberResponse(
                     member_id=each.member_id,

@@ -31,6 +31,7 @@ from tanist.coordinator.share_groups import ShareGroups
 from tanist.coordinator.streams.group import StreamsGroup
 from tanist.coordinator.streams_groups import StreamsGroups
 from tanist.coordinator.table import Committed, GroupTable
+from tanist.wire.consumer_protocol import PROTOCOL_TYPE
 from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from tanist.wire.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition
@@ -86,6 +87,9 @@ class GroupOffsets(GroupTable):
         group, members = self.classic(request.group_id), self.by_epoch(request.group_id)
         if members is not None:
             error = members.commit_error(request.member_id, generation_id)
+            member_id = request.member_id
+            if not exact and member_id in members.member_ids() and not members.is_classic(member_id):
+                error = int(ErrorCode.UNSUPPORTED_VERSION)
         elif self.share(request.group_id) is not None:
             error = int(ErrorCode.GROUP_ID_NOT_FOUND)
         elif group is None:
@@ -99,7 +103,7 @@ class GroupOffsets(GroupTable):
             results: list[OffsetCommitResponsePartition] = []
             topic.topic_id, partition_count = self._topics.find(topic.name) or _NO_TOPIC
             for each in topic.partitions:
-                fault = _existence_error(each, partition_count) or error or self._metadata_error(each)
+                fault = _existence_error(each.partition_index, partition_count) or error or self._metadata_error(each)
                 if (
                     not fault
                     and members is not None
@@ -136,7 +140,7 @@ class GroupOffsets(GroupTable):
             topic_id, partition_count = self._topics.find(topic.name) or _NO_TOPIC
             gone = topic.topic_id not in (ZERO_UUID, topic_id)  # another topic has the name by now
             for each in topic.partitions:
-                fault = _existence_error(each, partition_count) or error or self._metadata_error(each)
+                fault = _existence_error(each.partition_index, partition_count) or error or self._metadata_error(each)
                 if gone:
                     fault = ErrorCode.UNKNOWN_TOPIC_ID
                 if not fault and request.member_id and streams is not None:
@@ -172,7 +176,8 @@ class GroupOffsets(GroupTable):
             return _NO_ERROR if request.generation_id < 0 else int(ErrorCode.GROUP_ID_NOT_FOUND)
         if unnamed:
             return _NO_ERROR
-        return group.commit_error(request.member_id, request.group_instance_id, request.generation_id)
+        ids = (request.member_id, request.group_instance_id, request.generation_id)
+        return group.commit_error(*ids, transactional=True)
 
     def _metadata_error(self, commit: _PartitionCommit) -> int:
         too_large = len((commit.committed_metadata or "").encode()) > self._settings.offset_metadata_max_bytes
@@ -214,25 +219,31 @@ class GroupOffsets(GroupTable):
         """Forget offsets, but not of topics that members of the group read."""
         group, members = self.classic(request.group_id), self.by_epoch(request.group_id)
         in_use: frozenset[str] | None
+        if not request.group_id:
+            return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID))]
         if members is not None:
             in_use = members.subscribed_topics()
         elif group is None:
-            error = ErrorCode.GROUP_ID_NOT_FOUND if request.group_id else ErrorCode.INVALID_GROUP_ID
-            return [Answer(ticket, OffsetDeleteResponse(error_code=error))]
+            return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND))]
         else:
             in_use = frozenset() if group.state is GroupState.EMPTY else group.subscribed_topics()
-        if in_use is None:
-            return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))]
-        committed = self.committed(request.group_id)
+            if in_use is None and group.protocol_type != PROTOCOL_TYPE:
+                return [Answer(ticket, OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))]
+        known = frozenset(self.places(request.group_id))
         places: list[tuple[str, int]] = []
         topics: list[OffsetDeleteResponseTopic] = []
         for topic in request.topics:
-            error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if topic.name in in_use else ErrorCode.NONE
-            indexes = [each.partition_index for each in topic.partitions]
-            if not error:
-                places += [(topic.name, index) for index in indexes if (topic.name, index) in committed]
-            results = tuple(OffsetDeleteResponsePartition(partition_index=index, error_code=error) for index in indexes)
-            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=results))
+            _, partition_count = self._topics.find(topic.name) or _NO_TOPIC
+            # Consumers whose subscription can't be read may read any topic.
+            subscribed = in_use is None or topic.name in in_use
+            results: list[OffsetDeleteResponsePartition] = []
+            for each in topic.partitions:
+                index = each.partition_index
+                fault = _existence_error(index, partition_count) or (subscribed and ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+                if not fault and (topic.name, index) in known:
+                    places.append((topic.name, index))
+                results.append(OffsetDeleteResponsePartition(partition_index=index, error_code=int(fault)))
+            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(results)))
         response = OffsetDeleteResponse(topics=tuple(topics))
         if not places:
             return [Answer(ticket, response)]
@@ -245,6 +256,7 @@ class GroupOffsets(GroupTable):
         effects: list[Effect] = []
         for group_id in list(self.groups):
             committed = self.committed(group_id)
+            self.forget_unused(group_id)
             old = self._expired(group_id, committed, wall_ms, retention_ms)
             group, members = self.classic(group_id), self.by_epoch(group_id)
             over = len(old) == len(committed) and not self.pending.has_group(group_id)
@@ -292,9 +304,8 @@ class GroupOffsets(GroupTable):
         return old
 
 
-def _existence_error(commit: _PartitionCommit, partition_count: int) -> int:
-    there = 0 <= commit.partition_index < partition_count
-    return ErrorCode.NONE if there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _existence_error(index: int, partition_count: int) -> int:
+    return ErrorCode.NONE if 0 <= index < partition_count else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _record_of(group_id: str, topic: str, topic_id: UUID, commit: _PartitionCommit) -> GroupRecord:

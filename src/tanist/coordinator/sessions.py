@@ -152,4 +152,6 @@ class CommittingMembers(MemberSessions):
             return ErrorCode.NONE
         if member_id is None or member_id not in self.member_ids():
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if epoch == self.current(member_id).epoch else ErrorCode.STALE_MEMBER_EPOCH
+        if epoch == self.current(member_id).epoch:
+            return ErrorCode.NONE
+        return ErrorCode.ILLEGAL_GENERATION if self.is_classic(member_id) else ErrorCode.STALE_MEMBER_EPOCH

@@ -5,8 +5,9 @@ one that has decided the record. Group records count when they are decided (`dec
 on them; offsets count when they are committed in the log. Decisions that the log refuses are taken back, the last
 first.
 
-A group of offsets alone (Apache Kafka calls it simple) has no record of its own: it is there while it has offsets and
-is of no other kind, whatever came first. It must never answer a client, or change a table but for a record.
+A classic group without a record of its own (of offsets alone, which Apache Kafka calls simple, or one that nobody has
+joined yet) is there until it is deleted, or a check of retention finds it unused; offsets make one where there is none.
+It must never answer a client, or change a table but for a record.
 """
 
 from __future__ import annotations
@@ -168,14 +169,23 @@ class GroupTable:
         self.offsets.setdefault(group_id, {})[place] = committed
 
     def see_to(self, group_id: str) -> None:
-        """A group without records, members and offsets is none; and offsets make a group where there is none."""
+        """A group without records and members is none, unless it is classic; offsets make one where there is none."""
         group = self.groups.get(group_id)
-        has_offsets = group_id in self.offsets or self.pending.has_group(group_id)
-        if group is not None and group.is_forgettable and not (has_offsets and isinstance(group, Group)):
+        if group is not None and group.is_forgettable and not isinstance(group, Group):
             del self.groups[group_id]
             group = None
-        if group is None and has_offsets:
+        if group is None and self._has_offsets(group_id):
             self.groups[group_id] = Group(group_id, self._settings)
+
+    def forget_unused(self, group_id: str) -> None:
+        """A classic group without a record, members and offsets is no more."""
+        group = self.classic(group_id)
+        if group is not None and group.is_forgettable and not self._has_offsets(group_id):
+            del self.groups[group_id]
+
+    def _has_offsets(self, group_id: str) -> bool:
+        """Committed ones, or those of an open transaction."""
+        return group_id in self.offsets or self.pending.has_group(group_id)
 
     # -- decisions
 

@@ -32,6 +32,14 @@ from tanist.wire.errors import ErrorCode, WireError
 _COMPRESSION_MAX: Final = max(Compression)
 _RECORD_ERRORS_MAX: Final = 1000
 
+UNPLACED: Final = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE, ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)  # fmt: skip
+"""Refusals with which a producer does not hear where the log begins, as from Apache Kafka."""
+
 
 class AppendResult(NamedTuple):
     """The result of an append.
@@ -138,10 +146,8 @@ def examine(
         fault = _header_sense_fault(header)
         if fault is None and not internal:
             fault = _client_fault(header)
-        if fault is None:
-            fault = _timestamp_fault(header, config, wall_ms, internal=internal)
-        if fault is None and not internal and config.compacts and not header.is_control:
-            fault = _key_fault(batches[start : start + header.size_bytes])
+        if fault is None and not internal and (config.compacts or not _timely(header, config, wall_ms)):
+            fault = _record_faults(batches[start : start + header.size_bytes], header, config, wall_ms)
         if fault is not None:
             return fault
     if len(batches) > config.segment_bytes:
@@ -164,6 +170,8 @@ def recompress(
         if header.compression == target or header.is_control:
             remade.append(batch)
             continue
+        if header.producer_id >= 0 and header.producer_epoch < 0:
+            return refuse(ErrorCode.INVALID_RECORD, f"epoch {header.producer_epoch} of producer {header.producer_id}")
         try:
             records = decode_batch(batch)
         except WireError as error:
@@ -209,41 +217,52 @@ def _client_fault(header: BatchHeader) -> AppendResult | None:
     return None
 
 
-def _timestamp_fault(
-    header: BatchHeader, config: LogConfig, wall_ms: int | None, *, internal: bool
-) -> AppendResult | None:
-    if internal:
-        return None
+def _timely(header: BatchHeader, config: LogConfig, wall_ms: int | None) -> bool:
+    """Whether the topic takes the timestamps that the header has."""
     if header.is_log_append_time:
-        return refuse(ErrorCode.INVALID_TIMESTAMP, "a producer's batch can't have timestamps of the append")
-    if wall_ms is None or config.log_append_time:
-        return None
-    for timestamp in (header.base_timestamp, header.max_timestamp):
-        if timestamp == NO_TIMESTAMP:
-            continue
-        if (
-            timestamp - wall_ms > config.message_timestamp_after_max_ms
-            or wall_ms - timestamp > config.message_timestamp_before_max_ms
-        ):
-            return refuse(
-                ErrorCode.INVALID_TIMESTAMP,
-                f"timestamp {timestamp} is too far from the broker's {wall_ms} (message.timestamp.before.max.ms="
-                f"{config.message_timestamp_before_max_ms}, after.max.ms={config.message_timestamp_after_max_ms})",
-            )
-    return None
+        return False
+    both = (header.base_timestamp, header.max_timestamp)
+    return wall_ms is None or config.log_append_time or all(_in_range(each, config, wall_ms) for each in both)
 
 
-def _key_fault(batch: memoryview) -> AppendResult | None:
+def _in_range(timestamp: int, config: LogConfig, wall_ms: int) -> bool:
+    earliest_ms, latest_ms = _range(config, wall_ms)
+    return timestamp == NO_TIMESTAMP or earliest_ms <= timestamp <= latest_ms
+
+
+def _range(config: LogConfig, wall_ms: int) -> tuple[int, int]:
+    return wall_ms - config.message_timestamp_before_max_ms, wall_ms + config.message_timestamp_after_max_ms
+
+
+def _record_faults(
+    batch: memoryview, header: BatchHeader, config: LogConfig, wall_ms: int | None
+) -> AppendResult | None:
+    """Each record that the topic does not take (KIP-467): for its time, unless it lacks its key."""
     try:
         records = decode_batch(batch)
-    except WireError as error:
-        return refuse(ErrorCode.INVALID_RECORD, f"the records can't be decoded: {error}")
-    keyless = [index for index, record in enumerate(records) if record.key is None]
-    if not keyless:
+    except WireError as torn:
+        return refuse(ErrorCode.INVALID_RECORD, f"the records can't be decoded: {torn}")
+    faults: list[tuple[int, str]] = []
+    error = ErrorCode.INVALID_RECORD
+    for index, record in enumerate(records):
+        if config.compacts and record.key is None:
+            faults.append((index, "a compacted topic takes no record without a key"))
+            continue
+        text = _time_fault(record.timestamp, header, config, wall_ms)
+        if text is not None:
+            error = ErrorCode.INVALID_TIMESTAMP
+            faults.append((index, text))
+    if not faults and not _timely(header, config, wall_ms):
+        return refuse(ErrorCode.INVALID_TIMESTAMP, "the header has another time than its records")
+    if not faults:
         return None
-    text = "a compacted topic takes no record without a key"
-    return AppendResult(
-        error=ErrorCode.INVALID_RECORD,
-        message=text,
-        record_errors=tuple((index, text) for index in keyless[:_RECORD_ERRORS_MAX]),
-    )
+    return AppendResult(error=error, message=faults[0][1], record_errors=tuple(faults[:_RECORD_ERRORS_MAX]))
+
+
+def _time_fault(timestamp: int, header: BatchHeader, config: LogConfig, wall_ms: int | None) -> str | None:
+    if header.is_log_append_time:
+        return "a producer's batch can't have timestamps of the append"
+    if wall_ms is None or config.log_append_time or _in_range(timestamp, config, wall_ms):
+        return None
+    earliest_ms, latest_ms = _range(config, wall_ms)
+    return f"timestamp {timestamp} is not between {earliest_ms} and {latest_ms} (message.timestamp.*.max.ms)"

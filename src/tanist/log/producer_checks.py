@@ -40,6 +40,12 @@ def check_producers(
         if duplicate is not None:
             append_time_ms = duplicate.timestamp if config.log_append_time else -1
             return AppendResult(0, duplicate.first_offset, duplicate.last_offset, append_time_ms, duplicate=True)
+        plain = not (internal or header.is_control or header.is_transactional)
+        if plain and producers.is_beyond_verification(producer_id, header.base_sequence):
+            return refuse(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer_id} has not sent the first batch of its transaction yet",
+            )
         if len(examined) > 1:
             tried[producer_id] = trial = entry.copy() if entry is not None else ProducerEntry(producer_id)
             trial.enter_epoch(epoch)

@@ -123,10 +123,12 @@ class ProducerEntry:
 class Verification:
     """A transaction that is being verified before its first batch in this partition."""
 
-    __slots__ = ("epoch", "lowest_sequence", "recent")
+    __slots__ = ("begins_anew", "epoch", "lowest_sequence", "recent")
 
-    def __init__(self, epoch: int, sequence: int) -> None:
+    def __init__(self, epoch: int, sequence: int, *, begins_anew: bool = False) -> None:
         self.epoch = epoch
+        self.begins_anew = begins_anew
+        """Each of the producer's transactions has an epoch, and so sequences of its own (`transaction.version` 2)."""
         self.lowest_sequence = sequence
         """Of the batches that wait, or were refused for now."""
         self.recent = True
@@ -176,14 +178,17 @@ class ProducerStates:
             for producer_id in self.open_transactions.values()
         )
 
-    def begin_verification(self, producer_id: int, epoch: int, sequence: int) -> Verification:
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, *, begins_anew: bool = False
+    ) -> Verification:
         """The coordinator is asked whether this partition is in the producer's transaction.
 
         `sequence` is the first one of the batch that waits.
         """
         verification = self._verifications.get(producer_id)
         if verification is None or verification.epoch != epoch:
-            verification = self._verifications[producer_id] = Verification(epoch, sequence)
+            verification = Verification(epoch, sequence, begins_anew=begins_anew)
+            self._verifications[producer_id] = verification
         verification.lowest_sequence = min(verification.lowest_sequence, sequence)
         verification.recent = True
         return verification
@@ -199,12 +204,14 @@ class ProducerStates:
         """
         verification = self._verifications.get(producer_id)
         known = self.entries.get(producer_id)
-        return (
-            verification is not None
-            and verification.epoch == epoch
-            and verification.lowest_sequence < sequence
-            and (known is None or known.epoch != epoch)
-        )
+        if verification is None or verification.epoch != epoch or (known is not None and known.epoch == epoch):
+            return False
+        return verification.lowest_sequence < sequence or (verification.begins_anew and sequence > 0)
+
+    def is_beyond_verification(self, producer_id: int, sequence: int) -> bool:
+        """Whether a batch outside of the transaction that is being verified comes later than that one's first."""
+        verification = self._verifications.get(producer_id)
+        return verification is not None and verification.lowest_sequence < sequence
 
     def forget_verifications(self) -> None:
         """Drop those that are not recent: their producers have given up."""

@@ -407,7 +407,7 @@ def commit(rig: StreamsRig, member: str, epoch: int, partition: int, topic: str 
         topics=(OffsetCommitRequestTopic(name=topic, partitions=(place,)),),
     )
     ticket = rig.ticket()
-    rig.carry_out(rig.shard.commit(request, ticket, rig.now_ms))
+    rig.carry_out(rig.shard.commit(request, ticket, rig.now_ms, exact=True))
     return rig.commit_error(ticket)
 
 

@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--draw", type=int, default=20, metavar="N", help="fresh sequences; the first line names them")
     parser.add_argument("--seeds", metavar="A..B", help="play these instead")
     parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--deep", action="store_true", help="more requests that succeed; differences are left there")
     parser.add_argument(
         "--survey",
         action="store_true",
@@ -44,9 +45,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="requests-") as folder, pair(Path(folder), PROPERTIES) as nodes:
         player = Player(nodes)
         for seed in seeds:
-            steps = drawn(seed, options.steps, player.versions)
+            steps = drawn(seed, options.steps, player.versions, 0.6 if options.deep else 0.0)
             found = player.play(steps, to_the_end=options.survey)
-            reasons.update(each.reason for each in found if each.reason is not None)
+            reasons.update(f"{each.api}: {each.reason}" for each in found if each.reason is not None)
             if options.survey:
                 strange = [each for each in found if each.reason is None]
                 for each in strange:
@@ -63,7 +64,11 @@ def main() -> int:
                 continue
             red += 1
             print(f"seed {seed}, step {found[-1].step}: {found[-1]}\n{shown(short)}", flush=True)
-    print(f"{len(seeds)} sequences, {player.asked.total()} requests: {dict(sorted(player.asked.items()))}")
+    asked, done, ended = player.counts
+    kinds_asked = ", ".join(f"{name} {number} ({done[name]})" for name, number in sorted(asked.items()))
+    print(f"{len(seeds)} sequences, {asked.total()} requests ({done.total()} without an error): {kinds_asked}")
+    for reason, number in ended.most_common():
+        print(f"  {number:5} ended: {reason}")
     for reason, number in reasons.most_common():
         print(f"  {number:5} x {reason}")
     for kind, number in kinds.most_common():

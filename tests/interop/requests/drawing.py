@@ -6,13 +6,15 @@ A value is chosen by the struct and the field, else by the field, else by its ty
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from random import Random
 from typing import Any
 from uuid import UUID
 
 from tanist.wire.apis import ApiKey, request_class
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
-from tests.interop.requests import batches
+from tests.interop.requests import batches, roles
+from tests.interop.requests.roles import Roles
 from tests.interop.requests.symbols import Symbol
 
 TOPICS = ("t0", "t0", "t0", "t1", "t1", "t2")
@@ -56,8 +58,44 @@ WEIGHTS: Mapping[int, int] = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: 5,
     ApiKey.CONSUMER_GROUP_DESCRIBE: 3,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: 2,
+    ApiKey.LIST_GROUPS: 1,
+    ApiKey.LIST_TRANSACTIONS: 2,
+    ApiKey.DESCRIBE_LOG_DIRS: 1,
+    ApiKey.SHARE_GROUP_HEARTBEAT: 4,
+    ApiKey.SHARE_GROUP_DESCRIBE: 2,
+    ApiKey.CREATE_ACLS: 15,
+    ApiKey.DESCRIBE_ACLS: 5,
+    ApiKey.DELETE_ACLS: 5,
 }
-"""How often each request is drawn. Those whose answers tell of other sequences, or of the whole node, are left out."""
+"""How often each request is drawn. Those whose answers tell of the whole node are left out."""
+
+_OF_GROUPS = frozenset(
+    {
+        ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS, ApiKey.OFFSET_DELETE,
+        ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.LIST_GROUPS,
+    }
+)  # fmt: skip
+_OF_TRANSACTIONS = frozenset(
+    {
+        ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN,
+        ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.OFFSET_FETCH, ApiKey.DELETE_RECORDS, ApiKey.LIST_TRANSACTIONS,
+    }
+)  # fmt: skip
+_OF_TOPICS = frozenset(
+    {
+        ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, ApiKey.CREATE_PARTITIONS, ApiKey.ELECT_LEADERS, ApiKey.PRODUCE,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS, ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.DESCRIBE_LOG_DIRS,
+    }
+)  # fmt: skip
+_OF_ACCESS = frozenset({ApiKey.CREATE_ACLS, ApiKey.DESCRIBE_ACLS, ApiKey.DELETE_ACLS})
+ALL = frozenset(WEIGHTS) - _OF_ACCESS
+THEMES = (ALL, _OF_GROUPS, _OF_TRANSACTIONS, _OF_TOPICS, ALL | _OF_ACCESS)
+"""What a sequence is about: fewer kinds of requests meet more often."""
 
 _NAME = {each: Symbol("name", each) for each in {*TOPICS, *GROUPS, *TRANSACTIONS}}
 
@@ -74,6 +112,7 @@ topic = one_of(
 topic_id = one_of(*(Symbol("topic id", each) for each in TOPICS * 2), ZERO_UUID, UUID(int=77))
 group = one_of(*(_NAME[each] for each in GROUPS * 3), Symbol("name", "g9"), "")
 transaction = one_of(*(_NAME[each] for each in TRANSACTIONS * 3), Symbol("name", "x9"), "")
+acl_resource = one_of(*(_NAME[each] for each in (*TOPICS, *GROUPS * 2, *TRANSACTIONS * 2)))
 partition = one_of(0, 0, 0, 0, 1, 1, 2, -1)
 offset = one_of(0, 0, 1, 2, 3, 5, 100, -1, -2)
 member = one_of(Symbol("member", 0), Symbol("member", 0), Symbol("member", 1), Symbol("member", 2), "nobody", "")
@@ -163,7 +202,7 @@ BY_FIELD: Mapping[str, Choice] = {
     "acks": one_of(-1, -1, -1, 1, 2),
     "transaction_timeout_ms": one_of(60_000, 60_000, 0, -1, 1_000_000_000),
     "session_timeout_ms": one_of(30_000, 30_000, 30_000, 10, 10_000_000),
-    "rebalance_timeout_ms": one_of(300),
+    "rebalance_timeout_ms": one_of(2_000),
     "protocol_type": one_of("consumer", "consumer", "consumer", "connect", ""),
     "protocol_name": one_of("range", "range", None, "other"),
     "server_assignor": one_of(None, None, "uniform", "range", "best"),
@@ -190,6 +229,22 @@ BY_FIELD: Mapping[str, Choice] = {
     "validate_only": one_of(False, False, True),
     "desired_leaders": one_of(None),
     "cluster_id": one_of(None),
+    "states_filter": one_of("Empty", "Stable", "empty", "Dead", "PreparingRebalance", "none"),
+    "types_filter": one_of("classic", "consumer", "Share", "none"),
+    "state_filters": one_of("Empty", "Ongoing", "CompleteCommit", "CompleteAbort", "ongoing", "none"),
+    "producer_id_filters": producer,
+    "duration_filter": one_of(-1, -1, 0, 1 << 40),
+    "transactional_id_pattern": one_of(None, None, ".*x0", "", "(", "x0"),
+    "resource_pattern_type": one_of(*(3,) * 12, *(4,) * 8, 0, 1, 2, 9),
+    "pattern_type_filter": one_of(3, 4, 1, 2, 2, 0, 9),
+    "resource_name_filter": acl_resource,
+    "resource_type_filter": one_of(2, 2, 3, 3, 5, 5, 1, 1, 0, 9),
+    "principal": one_of(*("User:ANONYMOUS",) * 6, "User:other", "nobody", ""),
+    "principal_filter": one_of(None, None, "User:ANONYMOUS", "User:other", "nobody"),
+    "host": one_of("*", "*", "*", "127.0.0.1", "127.0.0.9"),
+    "host_filter": one_of(None, None, "*", "127.0.0.1"),
+    "operation": one_of(*(*range(2, 13), 2, 3, 4, 8) * 3, 0, 1, 99),
+    "permission_type": one_of(*(2, 2, 3, 3, 3) * 5, 0, 1),
     "include_synonyms": one_of(False),
 }
 
@@ -211,6 +266,12 @@ BY_STRUCT: Mapping[tuple[str, str], Choice] = {
     ),
     ("ConsumerGroupHeartbeatRequest", "rebalance_timeout_ms"): one_of(30_000, 30_000, -1),
     ("Cursor", "partition_index"): one_of(0, 1, -1),
+    ("ShareGroupHeartbeatRequest", "member_epoch"): one_of(
+        0, 0, 0, *(Symbol("member epoch", 0, plus) for plus in (0, 0, 0, 1, -1)), -1, -2
+    ),
+    ("ShareGroupHeartbeatRequest", "member_id"): one_of("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", ""),
+    ("AclCreation", "resource_type"): one_of(*(2, 2, 2, 3, 3, 3, 5, 5) * 3, 0, 1, 9),
+    ("AclCreation", "resource_name"): acl_resource,
 }
 
 _LENGTHS = (1, 1, 1, 1, 2, 2, 0)
@@ -223,52 +284,64 @@ _NAMED = frozenset(
         "DescribeTopicPartitionsRequest",
         "DescribeConfigsResource",
         "AddPartitionsToTxnRequest",
-        "JoinGroupRequest",
+        "DescribeLogDirsRequest",
     }
 )
-"""Where no list is all there is, and so what belongs to other sequences; where Apache Kafka does not answer; or
-where it keeps an empty group though it refuses the request."""
+"""Where no list is all there is, and so what belongs to other sequences; or where Apache Kafka does not answer."""
 
 
-def draw(random: Random, versions: Mapping[int, tuple[int, int]]) -> tuple[Request, int]:
+def draw(
+    random: Random, versions: Mapping[int, tuple[int, int]], theme: frozenset[int] = ALL, likely_share: float = 0.0
+) -> tuple[Request, int]:
     """A request with symbols, and its version, within those that both nodes have."""
-    keys = [each for each in WEIGHTS if each in versions]
+    keys = [each for each in WEIGHTS if each in versions and each in theme]
     key = random.choices(keys, [WEIGHTS[each] for each in keys])[0]
     first, last = versions[key]
     version = random.choice((last, random.randint(first, last)))
-    request = _struct(random, request_class(key), version)
+    likely = roles.draw(random) if random.random() < likely_share else None
+    request = _struct(random, request_class(key), version, likely)
     assert isinstance(request, Request)
     return request, version
 
 
-def _struct(random: Random, kind: type[Struct], version: int) -> Struct:
+def _struct(random: Random, kind: type[Struct], version: int, who: Roles | None) -> Struct:
     values = {
-        each.name: _value(random, kind, each, version)
+        each.name: _value(random, kind, each, version, who)
         for each in kind.FIELDS
         if each.versions[0] <= version <= each.versions[1]
     }
     if kind.__name__ == "TopicProduceData":
         return kind(**values)
+    if values.get("transactional_id") is not None and "acks" in values and random.random() < 0.9:
+        values["acks"] = -1
     if {"value", "name"} <= values.keys() and "value" in kind.DEFAULTS:
         values["name"], values["value"] = _setting(random)
     return kind(**values)
 
 
-def _value(random: Random, owner: type[Struct], field: Field, version: int) -> Any:
+def _value(random: Random, owner: type[Struct], field: Field, version: int, who: Roles | None) -> Any:
     kind, name = field.type, field.name
     may_be_null = field.nullable is not None and field.nullable[0] <= version <= field.nullable[1]
     chosen = BY_STRUCT.get((owner.__name__, name)) or BY_FIELD.get(name)
+    likely = None if who is None else roles.likely(owner.__name__, name)
+    if who is not None and likely is not None:
+        chosen = partial(likely, who)
     if isinstance(kind, Array):
-        if may_be_null and owner.__name__ not in _NAMED and random.random() < _NULL_SHARE:
+        if name in roles.NOTHING and who is not None:
+            return ()
+        if who is None and may_be_null and owner.__name__ not in _NAMED and random.random() < _NULL_SHARE:
             return None
         inside = owner.__name__ in _NAMED or not issubclass(owner, Request)
-        count = random.choice(_LENGTHS[:-1] if inside else _LENGTHS)
+        count = 1 if who is not None else random.choice(_LENGTHS[:-1] if inside else _LENGTHS)
         if isinstance(kind.element, str):
             draw_one = chosen or _TYPES[kind.element]
             return tuple(dict.fromkeys(draw_one(random) for _ in range(count)))
-        return tuple(_different(_struct(random, kind.element, version) for _ in range(count)))
+        return tuple(_different(_struct(random, kind.element, version, who) for _ in range(count)))
     if not isinstance(kind, str):
-        return None if may_be_null and random.random() < 0.7 else _struct(random, kind, version)
+        return None if may_be_null and random.random() < 0.7 else _struct(random, kind, version, who)
+    if kind == "records" and who is not None:
+        ids = Symbol("producer", who.transaction), Symbol("producer epoch", who.transaction)
+        return batches.draw(random, *ids, transactional=who.transaction is not None)
     if kind == "records":
         of_transaction = random.random() < 0.4
         return batches.draw(
@@ -295,7 +368,7 @@ def _what(drawn: Struct) -> object:
 
 _KEYS = (
     "name", "topic", "topic_name", "topic_id", "partition", "partition_index", "index", "transactional_id", "group_id",
-    "member_id", "resource_name",
+    "member_id", "resource_name", "resource_name_filter",
 )  # fmt: skip
 """What a part of a request is about."""
 

@@ -10,10 +10,17 @@ from tanist.wire.messages.api_versions_request import ApiVersionsRequest
 from tanist.wire.messages.api_versions_response import ApiVersionsResponse
 from tests.interop.pair import Asker, Pair
 from tests.interop.requests.drawing import WEIGHTS
-from tests.interop.requests.sequence import Difference, Step, play
+from tests.interop.requests.sequence import Counts, Difference, Step, play
 
 PROPERTIES = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "allow.everyone.if.no.acl.found": "true",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.share.assignment.interval.ms": "0",
     "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
@@ -44,11 +51,11 @@ class Player:
     def __init__(self, nodes: Pair) -> None:
         self._sides = nodes.apache, nodes.tanist
         self.versions = common_versions(nodes)
-        self.asked: Counter[str] = Counter()
+        self.counts = Counts(Counter(), Counter(), Counter())
 
     def play(self, steps: list[Step], *, to_the_end: bool = False) -> list[Difference]:
         prefix = f"s{time.time_ns():x}-"
-        return play(self._sides, prefix, steps, self.asked, to_the_end=to_the_end)
+        return play(self._sides, prefix, steps, self.counts, to_the_end=to_the_end)
 
     def shortened(self, steps: list[Step], wanted: Difference) -> list[Step] | None:
         """The fewest steps with this difference; None if it does not come again."""

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from random import Random
 from typing import Any, NamedTuple
 
+from tanist.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from tanist.wire.apis import ApiKey
+from tanist.wire.errors import ErrorCode
 from tanist.wire.frames import decode_response, encode_request
+from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
+from tanist.wire.messages.describe_transactions_request import DescribeTransactionsRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tanist.wire.messages.join_group_request import JoinGroupRequest
+from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tanist.wire.schema import Request
 from tests.interop.raw import RawClient
-from tests.interop.requests.drawing import GROUPS, TOPICS, TRANSACTIONS, draw
-from tests.interop.requests.known import KNOWN
+from tests.interop.requests.drawing import GROUPS, THEMES, TOPICS, TRANSACTIONS, draw
+from tests.interop.requests.known import CLOSED, KNOWN, errors, parts_ways
 from tests.interop.requests.symbols import Known
 from tests.interop.waiting import wait_for
 
 Step = tuple[Request, int]
 TIMEOUT_S = 15.0
-CLOSED = "the connection was closed"
 
 
 class Difference(NamedTuple):
@@ -36,14 +43,18 @@ class Difference(NamedTuple):
     """Why it is so, if that is known."""
 
     def __str__(self) -> str:
-        asked = f"{ApiKey(self.request.API_KEY).name} {self.version}: {self.request}"
+        asked = f"{self.api} {self.version}: {self.request}"
         return f"{asked}\n    Apache: {self.apache}\n    tanist: {self.tanist}"
+
+    @property
+    def api(self) -> str:
+        return ApiKey(self.request.API_KEY).name
 
     @property
     def kind(self) -> str:
         """The request and the fields that differ, with both values."""
         found = sorted(set(_differences(self.apache, self.tanist)))
-        return f"{ApiKey(self.request.API_KEY).name}: {'; '.join(found)}"[:300]
+        return f"{self.api}: {'; '.join(found)}"[:300]
 
     @property
     def shape(self) -> tuple[int, Any, Any]:
@@ -62,6 +73,14 @@ def _differences(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
         yield f"{path} {' | '.join(both)}"
 
 
+class Counts(NamedTuple):
+    """What was asked, how much of it without an error, and why sequences have ended before their last step."""
+
+    asked: Counter[str]
+    done: Counter[str]
+    ended: Counter[str]
+
+
 class Node:
     """A connection to one node, and what it has given values to in this sequence."""
 
@@ -69,6 +88,7 @@ class Node:
         self._address = address
         self._client = RawClient(*address, timeout_s=TIMEOUT_S)
         self.known = Known(prefix)
+        self._entries = 0
 
     def close(self) -> None:
         self._client.close()
@@ -76,18 +96,18 @@ class Node:
     def ask(self, request: Request, version: int) -> Any:
         """The answer with symbols, or that there was none."""
         key = request.API_KEY
-        frame = encode_request(self.known.filled(request), version, 1, "requests")
+        filled = self.known.filled(request)
+        frame = encode_request(filled, version, 1, "requests")
         try:
             answer = decode_response(key, version, self._client.exchange(frame))
         except OSError as error:
             self._client.close()
             self._client = RawClient(*self._address, timeout_s=TIMEOUT_S)
             return CLOSED if "hung up" in str(error) or isinstance(error, ConnectionError) else str(error)
-        self.known.learn(answer)
-        return self.known.shown(answer, version)
+        return self.known.answer(filled, answer, version)
 
     def begin(self) -> None:
-        """Two topics, known to the broker."""
+        """Two topics, known to the broker, and empty classic groups: from these both begin with the same epochs."""
         create = CreateTopicsRequest(
             topics=tuple(
                 CreatableTopic(name=self.known.prefix + name, num_partitions=count, replication_factor=1)
@@ -100,6 +120,8 @@ class Node:
         for kind, keys in enumerate(({*GROUPS, "g9"}, {*TRANSACTIONS, "x9"})):
             for key in sorted(keys):
                 self._find(self.known.prefix + key, kind)
+        for group in sorted(set(GROUPS)):
+            self._make_group(self.known.prefix + group)
         wait_for(
             lambda: not self.ask(InitProducerIdRequest(transactional_id=None), 4)["error_code"], "ids of producers"
         )
@@ -109,51 +131,113 @@ class Node:
         asked = FindCoordinatorRequest(key=key, key_type=kind)
         wait_for(lambda: not self.ask(asked, 3)["error_code"], f"there is a coordinator of {key}")
 
+    def _make_group(self, group: str) -> None:
+        refused = JoinGroupRequest(group_id=group, session_timeout_ms=30_000)
+        wait_for(
+            lambda: self.ask(refused, 5)["error_code"] == ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"there is an empty group {group}",
+        )
+
+    def know_entries(self) -> None:
+        """The broker knows the latest entry, and so those before."""
+        self._entries += 1
+        name = f"{self.known.prefix}latest-{self._entries}"
+        entry = AclCreation(
+            resource_type=ResourceType.TOPIC,
+            resource_name=name,
+            principal="User:nobody",
+            host="*",
+            operation=AclOperation.READ,
+            permission_type=AclPermission.ALLOW,
+        )
+        self.ask(CreateAclsRequest(creations=(entry,)), 3)
+        asked = DescribeAclsRequest(
+            resource_type_filter=ResourceType.TOPIC,
+            resource_name_filter=name,
+            pattern_type_filter=PatternType.LITERAL,
+            operation=AclOperation.ANY,
+            permission_type=AclPermission.ANY,
+        )
+        wait_for(lambda: self.ask(asked, 3)["resources"], "the broker knows the latest entry")
+
+    def end_transaction(self, request: Request) -> None:
+        """Its markers are written."""
+        transaction = getattr(request, "transactional_id", None)
+        asked = DescribeTransactionsRequest(transactional_ids=(transaction or "",))
+
+        def over() -> bool:
+            (found,) = self.ask(asked, 0)["transaction_states"]
+            return not found["transaction_state"].startswith("Prepare")
+
+        if transaction:
+            wait_for(over, "the transaction has ended")
+
     def topics(self) -> dict[str, int]:
-        """How many partitions each topic of the sequence has, and learn their ids."""
+        """How many partitions each topic of the sequence has that the broker leads; learns their ids."""
         names = tuple(MetadataRequestTopic(name=self.known.prefix + each) for each in sorted({*TOPICS, "t9"}))
         answer = self.ask(MetadataRequest(topics=names, allow_auto_topic_creation=False), 12)
+        found = {each["name"]: len(each["partitions"]) for each in answer["topics"] if not each["error_code"]}
+        ends = tuple(
+            ListOffsetsTopic(
+                name=self.known.prefix + name,
+                partitions=tuple(ListOffsetsPartition(partition_index=each, timestamp=-1) for each in range(count)),
+            )
+            for name, count in found.items()
+        )
+        led = self.ask(ListOffsetsRequest(replica_id=-1, topics=ends), 5)["topics"]
         return {
-            each["name"]: len(each["partitions"])
-            for each in answer["topics"]
-            if not each["error_code"] and all(not part["error_code"] for part in each["partitions"])
+            each["name"]: found[each["name"]]
+            for each in led
+            if all(not part["error_code"] for part in each["partitions"])
         }
 
 
 CHANGES = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
 
 
-def drawn(seed: int, count: int, versions: Mapping[int, tuple[int, int]]) -> list[Step]:
+def drawn(seed: int, count: int, versions: Mapping[int, tuple[int, int]], likely_share: float = 0.0) -> list[Step]:
+    """`likely_share`: of requests whose fields fit together, so that they may well succeed."""
     random = Random(seed)
-    return [draw(random, versions) for _ in range(count)]
+    theme = random.choice(THEMES)
+    return [draw(random, versions, theme, likely_share) for _ in range(count)]
 
 
 def play(
     sides: tuple[tuple[str, int], tuple[str, int]],
     prefix: str,
     steps: Sequence[Step],
-    asked: Counter[str],
+    counts: Counts,
     *,
     to_the_end: bool = False,
 ) -> list[Difference]:
-    """The differences, up to the first that nothing explains, or `to_the_end`."""
+    """The differences, up to the first that nothing explains, or `to_the_end`, or as far as both have the same."""
     theirs, ours = (Node(each, prefix) for each in sides)
     found = []
     try:
         for node in (theirs, ours):
             node.begin()
         for number, (request, version) in enumerate(steps):
-            apache, tanist = theirs.ask(request, version), ours.ask(request, version)
+            apache, tanist = _both(theirs, ours, request, version)
             if request.API_KEY in CHANGES:
                 _settle(theirs, ours)
+            elif request.API_KEY in (ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS):
+                for node in (theirs, ours):
+                    node.know_entries()
+            elif request.API_KEY in (ApiKey.END_TXN, ApiKey.INIT_PRODUCER_ID):
+                for node in (theirs, ours):
+                    node.end_transaction(request)
             if apache != tanist and _reads(request):
                 apache, tanist = _later(theirs, ours, request, version)
-            asked[ApiKey(request.API_KEY).name] += 1
+            counts.asked[ApiKey(request.API_KEY).name] += 1
+            counts.done[ApiKey(request.API_KEY).name] += apache != CLOSED and not any(errors(apache))
             if apache != tanist:
                 reason = next((why for why, of in KNOWN.items() if of(request, version, apache, tanist)), None)
                 found.append(Difference(number, request, version, apache, tanist, reason))
                 if reason is None and not to_the_end:
                     break
+            if parts := parts_ways(request, apache, tanist):
+                counts.ended[parts] += 1
+                break
     finally:
         theirs.close()
         ours.close()
@@ -166,8 +250,17 @@ READS = frozenset(
         ApiKey.DESCRIBE_PRODUCERS, ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.DESCRIBE_CONFIGS, ApiKey.FETCH,
         ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.OFFSET_FOR_LEADER_EPOCH,
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.DESCRIBE_LOG_DIRS,
     }
 )  # fmt: skip
+
+
+def _both(theirs: Node, ours: Node, request: Request, version: int) -> tuple[Any, Any]:
+    """Asked at the same time: some answers wait for other members, and for so long."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(theirs.ask, request, version)
+        tanist = ours.ask(request, version)
+        return waiting.result(), tanist
 
 
 def _reads(request: Request) -> bool:

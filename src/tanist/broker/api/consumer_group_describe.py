@@ -86,7 +86,7 @@ def _member(group: ConsumerGroup, member_id: str) -> Member:
         client_id=subscription.client_id,
         client_host=subscription.client_host,
         subscribed_topic_names=subscription.topic_names,
-        subscribed_topic_regex=subscription.regex,
+        subscribed_topic_regex=subscription.regex or "",
         assignment=_assignment(group, current.assigned),
         target_assignment=_assignment(group, group.target(member_id)),
         member_type=_CONSUMER_MEMBER if subscription.classic is None else _CLASSIC_MEMBER,

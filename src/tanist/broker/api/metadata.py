@@ -6,6 +6,7 @@ changes, because every client of a big cluster asks for the same thing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -26,7 +27,7 @@ from tanist.wire.frames import encode_response
 from tanist.wire.internal_topics import INTERNAL_TOPICS
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.create_topics_response import CreateTopicsResponse
-from tanist.wire.messages.metadata_request import MetadataRequest
+from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tanist.wire.messages.metadata_response import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -68,6 +69,7 @@ class Metadata:
             invalid, reason = ErrorCode.INVALID_REQUEST, f"version {call.version} has topics by name only"
             call.reply(error_response(request, call.version, invalid, reason))
             return
+        topics = request.topics = _asked(topics)
         missing = [
             topic.name
             for topic in topics
@@ -220,6 +222,12 @@ def build(components: NodeComponents) -> Handler:
         components.controller_channel,
         components.awaited_metadata,
     ).handle
+
+
+def _asked(topics: Iterable[MetadataRequestTopic]) -> tuple[MetadataRequestTopic, ...]:
+    """Each topic once. With one id, all that is asked for by name is left out, as in Apache Kafka."""
+    by_id = {each.topic_id: each for each in topics if each.topic_id != ZERO_UUID}
+    return tuple(by_id.values() or {each.name: each for each in topics}.values())
 
 
 def _describe(image: MetadataImage, topic: TopicImage, alive: set[int], operations: int) -> MetadataResponseTopic:

@@ -113,8 +113,6 @@ class OffsetFetch:
         found = self._find(group.group_id, errors)
         if isinstance(found, int):
             return OffsetFetchResponseGroup(group_id=group.group_id, error_code=found)
-        if found.shard.share(group.group_id) is not None:
-            return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND)
         members = found.shard.by_epoch(group.group_id)
         refused = 0 if members is None else members.fetch_error(group.member_id, group.member_epoch)
         if refused:

@@ -17,6 +17,7 @@ from tanist.broker.network.call import Slot
 from tanist.broker.network.client_connection import ClientConnection
 from tanist.broker.network.client_throttles import ClientThrottles
 from tanist.broker.replication.hosted_partition import HostedPartition
+from tanist.log.append import UNPLACED
 from tanist.ports import Chunk
 from tanist.replica.effects import HighWatermarkAdvanced
 from tanist.security import requirements as rows
@@ -360,16 +361,18 @@ class Produce:
                     results.append(ProduceResult(index, ErrorCode.INVALID_RECORD, -1, -1, -1, (), "no records"))
                     failed = True
                     continue
-                error = int(ErrorCode.NONE)
+                error, log_start_offset = int(ErrorCode.NONE), -1
                 one_batch = is_one_batch(frame, start, end)  # the log says what else it is
                 if one_batch:
                     error = leader.check_before_append(acks) if acks in _ACKS else ErrorCode.INVALID_REQUIRED_ACKS
                 if one_batch and not error and frame[start + _ATTRIBUTES_END] & _TRANSACTIONAL:
                     from tanist.broker.api.produce_transactional import transaction_error
 
-                    error = transaction_error(hosted, frame[start:end], verified)
+                    error = transaction_error(hosted, frame[start:end], verified, wall_ms)
+                    if not verified.get((hosted.topic, index)) and error not in UNPLACED:
+                        log_start_offset = hosted.log.log_start_offset
                 if error:
-                    results.append(ProduceResult(index, error, -1, -1, -1))
+                    results.append(ProduceResult(index, error, -1, -1, log_start_offset))
                     failed = True
                     continue
                 log = hosted.log
@@ -384,7 +387,7 @@ class Produce:
                             appended.error,
                             -1,
                             -1,
-                            log.log_start_offset if one_batch else -1,
+                            log.log_start_offset if one_batch and appended.error not in UNPLACED else -1,
                             appended.record_errors,
                             appended.message,
                         )

@@ -17,6 +17,7 @@ from tanist.broker.replication.hosted_partition import HostedPartition
 from tanist.broker.transactions.service import Transactions
 from tanist.coordinator.transactions.fencing import verification_error
 from tanist.coordinator.transactions.state import TopicIndex
+from tanist.log.append import AppendResult, examine
 from tanist.log.producers import ProducerStates, Verification
 from tanist.wire.apis import ApiKey
 from tanist.wire.batch import HEADER, BatchHeader
@@ -75,18 +76,26 @@ def led(
     return found
 
 
-def transaction_error(hosted: HostedPartition, batch: memoryview, verified: Mapping[TopicIndex, int]) -> int:
-    """The error of a batch of a transaction: it must be open here, or verified (KIP-890)."""
+def transaction_error(
+    hosted: HostedPartition, batch: memoryview, verified: Mapping[TopicIndex, int], wall_ms: int
+) -> int:
+    """The error of a batch of a transaction: it must be open here, or verified (KIP-890). What is wrong with the batch
+    itself comes first.
+    """
     error = verified.get((hosted.topic, hosted.index))
-    if error:
-        return error
     header = BatchHeader(*HEADER.unpack_from(batch))
     producers = hosted.log.producers
+    if error:
+        known = producers.entries.get(header.producer_id)
+        return producers.check_epoch(known, header.producer_epoch).error or error
     if error is None and not producers.is_open(header.producer_id, header.producer_epoch):
-        return ErrorCode.INVALID_TXN_STATE
-    if producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
-        return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    return ErrorCode.NONE
+        error = ErrorCode.INVALID_TXN_STATE
+    elif producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
+        error = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    else:
+        return ErrorCode.NONE
+    found = examine(batch, hosted.log.config, wall_ms, internal=False)
+    return found.error if isinstance(found, AppendResult) else error
 
 
 class TransactionalProduce:
@@ -122,7 +131,7 @@ class TransactionalProduce:
         guards = {
             (hosted.topic, hosted.index): (
                 hosted.log.producers,
-                hosted.log.producers.begin_verification(*producer, header.base_sequence),
+                hosted.log.producers.begin_verification(*producer, header.base_sequence, begins_anew=adds),
             )
             for hosted, header in partitions.items()
         }

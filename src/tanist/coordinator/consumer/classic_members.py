@@ -75,10 +75,8 @@ def assignment_for(owned: Owned, topics: Topics, metadata: bytes) -> bytes:
 def join(
     group: ConsumerGroup, request: JoinGroupRequest, member_id: str, client: tuple[str, str], now_ms: int
 ) -> JoinGroupResponse:
-    """A classic member joins, or joins again, under this id."""
-    protocols = tuple((each.name, bytes(each.metadata)) for each in request.protocols)
-    if request.protocol_type != PROTOCOL_TYPE or not protocols or not _shares_protocol(group, member_id, protocols):
-        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the group's other members speak other protocols")
+    """A classic member whose protocols the others share joins, or joins again, under this id."""
+    protocols = _protocols_of(request)
     group.check_size(member_id, request.group_instance_id)
     before = group.members.get(member_id)
     if request.group_instance_id is not None:
@@ -105,6 +103,17 @@ def join(
     return JoinGroupResponse(
         generation_id=has.epoch, protocol_type=PROTOCOL_TYPE, protocol_name=protocols[0][0], member_id=member_id
     )
+
+
+def check_protocols(group: ConsumerGroup, request: JoinGroupRequest) -> None:
+    """`Refused` if the classic members have no protocol in common with who joins."""
+    protocols = _protocols_of(request)
+    if request.protocol_type != PROTOCOL_TYPE or not _shares_protocol(group, request.member_id, protocols):
+        raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the group's other members speak other protocols")
+
+
+def _protocols_of(request: JoinGroupRequest) -> Protocols:
+    return tuple((each.name, bytes(each.metadata)) for each in request.protocols)
 
 
 def _owned_by(classic: ConsumerProtocolSubscription, topics: Topics) -> Reported:
@@ -215,7 +224,9 @@ def checked(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Su
     """The member, if its ids match (KIP-345); else `Refused`."""
     if instance_id is not None:
         holder = group.static_members.get(instance_id)
-        if holder is not None and holder != member_id:
+        if holder is None:
+            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"nobody is {instance_id}")
+        if holder != member_id:
             raise Refused(ErrorCode.FENCED_INSTANCE_ID, f"{instance_id} is member {holder} now")
     found = group.members.get(member_id)
     if found is None:
