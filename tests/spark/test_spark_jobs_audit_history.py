@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tanist.spark.jobs.audit.history import HistoryUnfit, read_history
+from tanist.spark.jobs.audit.by_spark.history import read_history
+from tanist.spark.jobs.audit.history_files import HistoryUnfit
 
 SEND: dict[str, Any] = {"process": "p", "f": "send", "partition": "my-topic-3"}
 
@@ -68,7 +69,7 @@ def test_what_cannot_be_put_together_is_refused(spark: Any, tmp_path: Path) -> N
 def test_text_and_bytes_have_one_hash(spark: Any) -> None:
     from pyspark.sql import functions as F
 
-    from tanist.spark.jobs.audit.history import value_hash
+    from tanist.spark.jobs.audit.by_spark.history import value_hash
 
     frame = spark.createDataFrame([("grün/1", "grün/1".encode())], "text string, bytes binary")
     row = frame.select(value_hash(F.col("text")).alias("a"), value_hash(F.col("bytes")).alias("b")).first()

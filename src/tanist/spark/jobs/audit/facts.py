@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tanist.client.topic_partition import TopicPartition
-from tanist.spark.jobs.audit.logs import Known
+from tanist.spark.jobs.audit.log_files import Known
 from tanist.spark.jobs.audit.metadata import Metadata
+from tanist.spark.jobs.audit.sums import BUCKET_OFFSETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +87,12 @@ def most_advanced(ranges: Sequence[EpochRange]) -> int:
         if held.replica not in ends or held.last_offset > ends[held.replica].last_offset:
             ends[held.replica] = held
     return max(ends.values(), key=lambda held: (held.epoch, held.last_offset, -held.replica)).replica
+
+
+def buckets_of(facts: Mapping[TopicPartition, PartitionFacts]) -> int:
+    """How many buckets of offsets there should be below the high watermarks."""
+    return sum(
+        (each.high_watermark - 1) // BUCKET_OFFSETS - each.start // BUCKET_OFFSETS + 1
+        for each in facts.values()
+        if each.high_watermark > each.start
+    )
