@@ -62,7 +62,7 @@ def by_both(
 def test_drawn_clusters(spark: Any, tmp_path: Path) -> None:
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")
-    folder = drawn_cluster(tmp_path, random.Random(seed), worlds=24)
+    folder = drawn_cluster(tmp_path, random.Random(seed), worlds=8)
     by_both(spark, folder, [folder / "history.jsonl"])
 
 

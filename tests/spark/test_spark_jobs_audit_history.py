@@ -36,6 +36,14 @@ def test_two_lines_are_one_send_and_one_that_nothing_follows_is_unknown(spark: A
     ]  # fmt: skip
 
 
+def test_an_array_is_the_same_value_however_a_line_spells_it(spark: Any, tmp_path: Path) -> None:
+    line = '{"process": "p", "f": "send", "type": "ok", "partition": "t-0", "offset": 0, "value": '
+    texts = ('["p", 1]', '["p",1]', '[ "p" ,1]', '"[1, 2]"')
+    (tmp_path / "h.jsonl").write_text("".join(f"{line}{text}}}\n" for text in texts))
+    found = read_history(spark, [tmp_path / "h.jsonl"]).sends.collect()
+    assert sorted(row.value for row in found) == ['["p",1]'] * 3 + ["[1, 2]"]
+
+
 def test_polls_come_apart_into_records_in_both_forms(spark: Any, tmp_path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -66,6 +66,8 @@ def read_history(spark: SparkSession, paths: Sequence[str | Path]) -> History:
     named = [str(Path(path).absolute()) for path in paths]
     if parquet:
         return history(spark.read.parquet(*named))
+    # Else an array is what its line has between its brackets, blanks included, and another line's array another value.
+    spark.conf.set("spark.sql.json.enableExactStringParsing", "false")
     # Text is read and parsed once: an audit looks at a history several times.
     return History(history(spark.read.schema(_JSON_SCHEMA).json(named)).events.persist())
 

@@ -114,8 +114,9 @@ def findings(found: DataFrame, log: DataFrame, history: History) -> DataFrame:
     """The same as findings, with the values that stand there. `found` is small, and was looked at: it is not empty."""
     there = log.join(F.broadcast(found.select("place", "offset").distinct()), ["place", "offset"], "left_semi")
     there = there.select("place", "offset", "hash").dropDuplicates(["place", "offset"])
-    named = found.join(there, ["place", "offset"], "left")
-    values = history.sends.select("process", "place", "hash", "began_ns", "value")
+    named = found.join(there, ["place", "offset"], "left").distinct()
+    # A send that was written down twice is one.
+    values = history.sends.select("process", "place", "hash", "began_ns", "value").distinct()
     valued = values.join(F.broadcast(named), ["process", "place", "hash", "began_ns"])
     return valued.select(
         *columns(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -24,6 +25,8 @@ from tanist.spark.jobs.audit.by_spark.logs import Logs
 from tanist.spark.jobs.audit.facts import PartitionFacts
 from tanist.spark.jobs.audit.log_files import Near
 from tanist.spark.jobs.audit.rules import SUSPECT
+
+_SMALL: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +51,22 @@ def compare(
     values = suspects(log, history)
     if aborted is not None:
         values = values.unionByName(_claimed_though(aborted, history)).distinct()
-    values = keep(values)
-    count = values.count()
+    values, count = _counted(keep(values))
     described = f"{count} values looked at one by one"
     if not count:
         return ComparedValues(None, None, described)
     progress(f"putting together what is known of {count} values")
     known = keep(suspect_rows.aggregate(log, history.events, values, aborted))
+    known.count()
     return ComparedValues(suspect_rows.judged(values.sparkSession, known, facts), known, described)
+
+
+def _counted(values: DataFrame) -> tuple[DataFrame, int]:
+    """A table of its own, if it is small: a plan that has all that led to it would be in each plan above it."""
+    count = values.count()
+    if count > _SMALL:
+        return values, count
+    return values.sparkSession.createDataFrame(values.toArrow()), count
 
 
 def reference(logs: Logs, facts: Mapping[TopicPartition, PartitionFacts], near: Near = None) -> DataFrame:
