@@ -139,8 +139,8 @@ def drawn_cluster(folder: Path, rng: random.Random, worlds: int) -> Path:
         made = _history(rng, number)
         lines += made
         for place, claims in _claims(made).items():
-            topic, _, partition = place.rpartition("-")
-            topics.setdefault(topic, {})[int(partition)] = claims
+            topic, _, number_of = place.rpartition("-")
+            topics.setdefault(topic, {})[int(number_of)] = claims
     # A line that is not whole is not there.
     texts = [json.dumps(line, separators=rng.choice(((",", ":"), (", ", ": ")))) + "\n" for line in lines]
     (folder / "history.jsonl").write_text("".join(texts) + '{"process": "p", "type": "ok", "f": "se')
@@ -226,10 +226,10 @@ def _write_partition(data: Path, topic: str, partition: int, claims: dict[int, s
 
 def _batch(offset: int, epoch: int, producer: int, what: str | bool) -> bytes:
     if isinstance(what, bool):
-        return encode_marker_batch(
+        return bytes(encode_marker_batch(
             committed=what, coordinator_epoch=0, timestamp_ms=START_MS, base_offset=offset, leader_epoch=epoch,
             producer_id=producer, producer_epoch=0,
-        )  # fmt: skip
+        ))  # fmt: skip
     return bytes(encode_batch(
         [NewRecord(START_MS, None, what.encode())], base_offset=offset, leader_epoch=epoch, producer_id=producer,
         producer_epoch=min(producer, 0), base_sequence=-1 if producer == PLAIN else offset % 1000,

@@ -1,4 +1,4 @@
-"""`tanist spark audit`: its engine; `--every`, audits until it is stopped, and their metrics over HTTP; `--findings`."""
+"""Of `tanist spark audit`: its engine; `--every`, with metrics over HTTP; and `--findings`."""
 
 from __future__ import annotations
 

@@ -103,7 +103,8 @@ def repeat(
 def until_interrupted(session: Any, task: Callable[[Event], None]) -> None:
     """Run a task until it ends, or a signal interrupts this thread: then it is to stop, and its work is cancelled.
 
-    `session` is that of the task's audits. A thread of its own, because PySpark's connection to Java does not survive an interrupted call.
+    `session` is that of the task's audits. A thread of its own, because PySpark's connection to Java does not survive
+    an interrupted call.
     """
     stopped = Event()
     with ThreadPoolExecutor(1) as pool:

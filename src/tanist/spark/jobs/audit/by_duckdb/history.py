@@ -158,8 +158,8 @@ def _several(polls: str, kind: Any) -> str:
         return f"""(select {rest}, place as "partition", cast(pair[1] as bigint) as "offset", pair[2] as "value"
             from (select {rest}, each.key as place, unnest(each.value) as pair
                 from (select {rest}, unnest(map_entries(records)) as each {given})))"""
-    return f"""(select {rest}, cast(one."partition" as varchar) as "partition", cast(one."offset" as bigint) as "offset",
-            cast(one."value" as varchar) as "value"
+    return f"""(select {rest}, cast(one."partition" as varchar) as "partition",
+            cast(one."offset" as bigint) as "offset", cast(one."value" as varchar) as "value"
         from (select {rest}, unnest(records) as one {given}))"""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from threading import Event
 from typing import Any, Final
 
@@ -51,6 +52,8 @@ class Database:
     def __init__(self, stopped: Event) -> None:
         import duckdb
 
+        if stopped.is_set():
+            raise Stopped
         self._stopped = stopped
         self._folder = tempfile.TemporaryDirectory(prefix="tanist-audit-")
         self._connection = duckdb.connect()
@@ -127,7 +130,10 @@ class Database:
             raise
 
     def interrupt(self) -> None:
-        self._connection.interrupt()
+        import duckdb
+
+        with suppress(duckdb.ConnectionException):  # it is closed: its audit has ended
+            self._connection.interrupt()
 
     def close(self) -> None:
         self._connection.close()

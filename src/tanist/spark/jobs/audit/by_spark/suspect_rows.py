@@ -6,6 +6,7 @@ Owns the rows that history and log come to, the evidence, and the judgement of i
 from __future__ import annotations
 
 from collections.abc import Mapping
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
