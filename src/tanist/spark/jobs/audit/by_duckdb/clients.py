@@ -67,11 +67,19 @@ def compare(database: Database, logs: Logs, facts: Facts, progress: Progress) ->
     return f"{count} values looked at one by one"
 
 
+def _counts(**conditions: str) -> str:
+    return ", ".join(f"count(*) filter ({condition}) as {name}" for name, condition in conditions.items())
+
+
+_OF_BOTH: Final = {
+    "sent": f"side = {SEND}", "acknowledged": f"{_IS_OK} and promised", "failed": f"side = {SEND} and outcome = 'fail'",
+    "polled": f"side = {POLL}",
+}  # fmt: skip
+"""What is counted of a value, to find the suspects and to judge them."""
 _SUSPECTS = f"""
     select place, hash from (
-        select place, hash, count_if(side = {SEND}) as sent, count_if({_IS_OK} and promised) as acknowledged,
-            count_if({_IS_OK} and "offset" is null) as unplaced, count_if(side = {SEND} and outcome = 'fail') as failed,
-            count_if(side = {POLL}) as polled, count_if(side is null) as held,
+        select place, hash,
+            {_counts(**_OF_BOTH, unplaced=f'{_IS_OK} and "offset" is null', held="side is null")},
             min("offset") filter (side is null or side = {POLL} or outcome = 'ok') as least,
             max("offset") filter (side is null or side = {POLL} or outcome = 'ok') as most
         from (select place, hash, side, outcome, promised, "offset" from events
@@ -98,11 +106,19 @@ _KNOWN = f"""
             aborted.place is not null
         from (from log semi join suspect_values using (place, hash)) held
             left join aborted using (place, "offset"))
-    select place, hash, count_if(side = {SEND}) as sent, count_if({_IS_OK} and promised) as acknowledged,
-        count_if(side = {SEND} and outcome = 'fail') as failed, count_if(side = {SEND} and outcome = 'info') as unknown,
-        count_if(side = {SEND} and aborted) as aborted, count_if(side = {SEND} and not ordered) as unordered,
-        count_if(side = {POLL}) as polled, count_if(side = {POLL} and committed) as polled_committed,
-        count_if(side is null and not gone) as held, count_if(gone) as held_aborted, max("value") as "value",
+    select place, hash,
+        {
+    _counts(
+        **_OF_BOTH,
+        unknown=f"side = {SEND} and outcome = 'info'",
+        aborted=f"side = {SEND} and aborted",
+        unordered=f"side = {SEND} and not ordered",
+        polled_committed=f"side = {POLL} and committed",
+        held="side is null and not gone",
+        held_aborted="gone",
+    )
+},
+        max("value") as "value",
         min(process) filter (side = {SEND}) as process, min("offset") filter ({_IS_OK}) as acked_offset,
         {_offsets("side is null and not gone")} as places, {_offsets("gone")} as aborted_places,
         {_offsets(f"side = {POLL}")} as seen,
