@@ -96,11 +96,10 @@ def test_each_audit_adds_a_run_also_one_that_finds_nothing(
 
 
 def test_the_example_for_programs_is_run(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing_tail(sound_scene(1, 500, seed=3), partition=0, records=100).write(tmp_path / "story")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tanist.spark.session", lambda: spark)
     exec(example("audit_folder"), {})
     count = sum(row["records"] for row in rows_of(FindingsTable("findings")) if row["kind"] == "lost-write")
     assert count

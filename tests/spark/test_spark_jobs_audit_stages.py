@@ -10,7 +10,6 @@ import pytest
 from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import Anomaly
 from tanist.spark.jobs.audit import findings, lost
-from tanist.spark.jobs.audit.audit import judged
 from tanist.spark.jobs.audit.by_spark import clients
 from tanist.spark.jobs.audit.by_spark import findings as audit_findings
 from tanist.spark.jobs.audit.by_spark import order as audit_order
@@ -25,6 +24,7 @@ from tanist.spark.jobs.audit.findings import Finding
 from tanist.spark.jobs.audit.log_files import Known
 from tanist.spark.jobs.audit.metadata import NOTHING, Change, Metadata
 from tanist.spark.jobs.audit.result import ClientCounts
+from tanist.spark.jobs.audit.stages import judged
 from tanist.spark.jobs.preconditions import NothingToJudge
 
 PLACE: TopicPartition = ("orders", 0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tanist.client.topic_partition import TopicPartition
 from tanist.spark.jobs.audit.log_files import Known
@@ -42,6 +43,9 @@ class PartitionFacts:
     """Where each replica's log begins; one without records begins where the partition does."""
     judged: bool
     """Whether holes are wrong; in a compacted log they are not."""
+
+
+Facts: TypeAlias = Mapping[TopicPartition, PartitionFacts]
 
 
 def partition_facts(

@@ -15,10 +15,10 @@ from typing import Final
 from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import Anomaly
 from tanist.spark.jobs import Progress
-from tanist.spark.jobs.audit.audit import Facts
 from tanist.spark.jobs.audit.by_duckdb.history import POLL, SEND
 from tanist.spark.jobs.audit.by_duckdb.session import Database, text
 from tanist.spark.jobs.audit.by_duckdb.tables import Logs, add_findings
+from tanist.spark.jobs.audit.facts import Facts
 from tanist.spark.jobs.audit.result import ClientCounts
 from tanist.spark.jobs.audit.rules import OF_VALUES, SUSPECT
 

@@ -8,13 +8,12 @@ from typing import Any
 
 from tanist.client.topic_partition import TopicPartition
 from tanist.spark.jobs import Progress
-from tanist.spark.jobs.audit.audit import Facts
 from tanist.spark.jobs.audit.by_duckdb import clients, replicas
 from tanist.spark.jobs.audit.by_duckdb.history import read_history
 from tanist.spark.jobs.audit.by_duckdb.session import Database, DuckDB
 from tanist.spark.jobs.audit.by_duckdb.tables import Logs, findings_table
 from tanist.spark.jobs.audit.explanations import Explanations
-from tanist.spark.jobs.audit.facts import EpochRange
+from tanist.spark.jobs.audit.facts import EpochRange, Facts
 from tanist.spark.jobs.audit.findings import FINDINGS_MAX, Counts, Finding, counts_of, finding_of, merged
 from tanist.spark.jobs.audit.findings_table import Write, Writer
 from tanist.spark.jobs.audit.log_files import Holder, Known, LogFiles, Stretch

@@ -11,10 +11,9 @@ from collections.abc import Collection, Sequence
 from tanist.lab.anomalies import Anomaly
 from tanist.spark.jobs import Progress
 from tanist.spark.jobs.audit import sums as audit_sums
-from tanist.spark.jobs.audit.audit import Facts
 from tanist.spark.jobs.audit.by_duckdb.session import Database
 from tanist.spark.jobs.audit.by_duckdb.tables import Logs, add_findings, facts_table
-from tanist.spark.jobs.audit.facts import EpochRange, buckets_of
+from tanist.spark.jobs.audit.facts import EpochRange, Facts, buckets_of
 from tanist.spark.jobs.audit.log_files import Holder, Stretch
 from tanist.spark.jobs.audit.result import OpenTransaction
 from tanist.spark.jobs.audit.rules import ABORTED, COMMITTED, FLAT_SHARE, OPEN, OPEN_MAX, STRETCHES_MAX

@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Any, Final
 
 from tanist.lab.anomalies import Anomaly
-from tanist.spark.jobs.audit.audit import Facts
 from tanist.spark.jobs.audit.by_duckdb.session import Database
+from tanist.spark.jobs.audit.facts import Facts
 from tanist.spark.jobs.audit.findings import SCHEMA
 from tanist.spark.jobs.audit.log_files import Holders, LogFiles, Near
 from tanist.spark.jobs.audit.segment_ranges import SegmentRange, rows_of, sums_of_group

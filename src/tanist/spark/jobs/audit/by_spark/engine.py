@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 
 from tanist.client.topic_partition import TopicPartition
 from tanist.spark.jobs import Progress
-from tanist.spark.jobs.audit.audit import Facts, judged
 from tanist.spark.jobs.audit.by_spark import clients, lost, transactions
 from tanist.spark.jobs.audit.by_spark import findings as audit_findings
 from tanist.spark.jobs.audit.by_spark import order as audit_order
@@ -25,12 +24,13 @@ from tanist.spark.jobs.audit.by_spark import values as audit_values
 from tanist.spark.jobs.audit.by_spark.history import History, read_history
 from tanist.spark.jobs.audit.by_spark.logs import Logs, SegmentLogs
 from tanist.spark.jobs.audit.explanations import Explanations
-from tanist.spark.jobs.audit.facts import EpochRange
+from tanist.spark.jobs.audit.facts import EpochRange, Facts
 from tanist.spark.jobs.audit.findings import Counts, Finding
 from tanist.spark.jobs.audit.findings_table import Write
 from tanist.spark.jobs.audit.log_files import Holder, Known, Stretch
 from tanist.spark.jobs.audit.lost import Copy
 from tanist.spark.jobs.audit.result import AuditResult, ClientCounts, OpenTransaction
+from tanist.spark.jobs.audit.stages import judged
 
 
 def audit(logs: Logs, history: History | None = None, *, known: Known, **settings: Any) -> AuditResult:
