@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pyarrow as pa
@@ -41,12 +45,13 @@ def test_a_batch_of_other_types_is_refused(database: Database) -> None:
         database.load("t", "n bigint", [batch(pa.int64(), 1), batch(pa.int32(), 1)])
 
 
-def test_what_a_decoder_raises_comes_out_as_it_was(database: Database) -> None:
+@pytest.mark.parametrize("error", [FileNotFoundError, KeyboardInterrupt])
+def test_what_a_decoder_raises_comes_out_as_it_was(database: Database, error: type[BaseException]) -> None:
     def failing() -> Iterator[Any]:
         yield batch(pa.int64(), 1)
-        raise FileNotFoundError("gone")
+        raise error("gone")
 
-    with pytest.raises(FileNotFoundError, match="gone"):
+    with pytest.raises(error, match="gone"):
         database.load("t", "n bigint", failing())
 
 
@@ -61,6 +66,48 @@ def test_an_audit_that_is_to_end_does_not_go_on_with_a_part(session: DuckDB, dat
         database.load("t", "n bigint", endless())
     with pytest.raises(Stopped):
         database.rows("select 1")
+
+
+ENDLESS = "select sum(a.range * b.range) from range(1000000000) a, range(1000000000) b"
+
+
+@contextmanager
+def again_and_again(do: Callable[[], None]) -> Iterator[None]:
+    """From another thread, until the block has ended."""
+    ended = Event()
+
+    def repeat() -> None:
+        while not ended.wait(0.05):
+            do()
+
+    thread = Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_a_query_that_runs_is_cancelled(session: DuckDB, database: Database) -> None:
+    with pytest.raises(Stopped), again_and_again(session.cancel):
+        database.run(ENDLESS)
+
+
+def test_ctrl_c_ends_a_query_as_it_ends_all_else() -> None:
+    """In a process of its own: pytest has a handler of its own."""
+    program = (
+        "import os, signal, threading\n"
+        "from tanist.spark.jobs.audit.by_duckdb.session import DuckDB\n"
+        "database = DuckDB().database()\n"
+        "try:\n"
+        "    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        f"    database.run({ENDLESS!r})\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=False)
+    assert done.stdout == "interrupted\n", done.stderr
 
 
 def test_a_cancelled_session_audits_nothing_more(session: DuckDB, tmp_path: Path) -> None:

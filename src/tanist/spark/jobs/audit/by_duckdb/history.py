@@ -37,7 +37,9 @@ def read_history(database: Database, paths: Sequence[str | Path], topics: Sequen
     """Of files, or of folders of Parquet files; without topics, of all."""
     parquet = are_parquet(paths)
     source = _parquet(paths) if parquet else _json(paths)
-    database.run(f"create temp view lines as {_lines(database.types(source), source)}")
+    # Text is parsed once, and lines are put together once; Parquet is read again, by columns.
+    kept = "view" if parquet else "table"
+    database.run(f"create temp {kept} lines as {_lines(database.types(source), source)}")
     pairs, untimed, transactions = _kinds(database)
     if untimed:
         raise HistoryUnfit(NO_TIME)
@@ -58,9 +60,11 @@ def read_history(database: Database, paths: Sequence[str | Path], topics: Sequen
     if topics:
         named = ", ".join(map(text, topics))
         every = f"from ({every}) where regexp_replace(place, '-[0-9]+$', '') in ({named})"
-    # Text is parsed once, and lines are put together once; Parquet is read again, by columns.
-    kept = "view" if parquet and not (pairs or transactions) else "table"
+    if pairs or transactions:
+        kept = "table"
     database.run(f"create temp {kept} events as {every}")
+    if not parquet:
+        database.run("drop table lines")
 
 
 def _json(paths: Sequence[str | Path]) -> str:

@@ -12,6 +12,8 @@ from contextlib import suppress
 from threading import Event
 from typing import Any, Final
 
+_CTRL_C: Final = "Query interrupted"
+"""What DuckDB makes of it while a query runs."""
 _MACROS: Final = {
     "get(l, i)": "l[i + 1]",
     "size(l)": "len(l)",
@@ -56,7 +58,8 @@ class Database:
             raise Stopped
         self._stopped = stopped
         self._folder = tempfile.TemporaryDirectory(prefix="tanist-audit-")
-        self._connection = duckdb.connect()
+        # What is needed is in the package: nothing is fetched.
+        self._connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
         self.run(f"set temp_directory = {text(self._folder.name)}")
         self.run("set preserve_insertion_order = false")
         self.run("set enable_progress_bar = false")
@@ -66,9 +69,18 @@ class Database:
             self.run(f"create macro {name} as {body}")
 
     def run(self, sql: str) -> Any:
+        import duckdb
+
         if self._stopped.is_set():
             raise Stopped
-        return self._connection.execute(sql)
+        try:
+            return self._connection.execute(sql)
+        except duckdb.InterruptException as error:
+            raise Stopped from error
+        except RuntimeError as error:
+            if str(error) != _CTRL_C:
+                raise
+            raise KeyboardInterrupt from error
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         return list(self.run(sql).fetchall())
@@ -95,7 +107,7 @@ class Database:
 
         from tanist.spark.jobs.audit.arrow_columns import columns_of
 
-        failures: list[Exception] = []
+        failures: list[BaseException] = []
         kinds = pa.schema(columns_of(schema))
         reader = pa.RecordBatchReader.from_batches(kinds, self._each(batches, kinds, failures))
         self._connection.register("_arrow", reader)
@@ -116,7 +128,7 @@ class Database:
 
         self.load(table, schema, pa.Table.from_pylist(rows, pa.schema(columns_of(schema))).to_batches())
 
-    def _each(self, batches: Iterable[Any], kinds: Any, failures: list[Exception]) -> Iterator[Any]:
+    def _each(self, batches: Iterable[Any], kinds: Any, failures: list[BaseException]) -> Iterator[Any]:
         """The batches; what they raise would else come out as an error of DuckDB's."""
         try:
             for batch in batches:
@@ -125,7 +137,7 @@ class Database:
                 if batch.schema != kinds:  # Arrow would read other bytes than there are
                     raise ValueError(f"a batch has {batch.schema}, not {kinds}")
                 yield batch
-        except Exception as error:
+        except BaseException as error:  # also Ctrl-C
             failures.append(error)
             raise
 
