@@ -1,11 +1,12 @@
 """How long the audit takes: a history of N rows and three replicas of N/4 records, with faults planted in them.
 
-    python -m bench.spark_audit --rows 100000000 --folder /tmp/audit --memory 6g
-    python -m bench.spark_audit --rows 100000000 --folder /tmp/audit --memory 3g --workers 2
+    python -m bench.spark_audit --rows 100000000 --folder /tmp/audit
+    python -m bench.spark_audit --rows 100000000 --folder /tmp/audit --engine spark --memory 6g
+    python -m bench.spark_audit --rows 100000000 --folder /tmp/audit --engine spark --memory 3g --workers 2
 
 The files are made once, and kept if a folder is named. A quarter of the rows are acknowledged sends, the rest polls by
 three consumers. What is planted must be found, exactly; else it fails, whatever the time. JSON comes out. On a busy
-machine the CPU time of the JVM and its workers says more than the clock. With `--workers` a standalone master runs it,
+machine the CPU time of all processes says more than the clock. With `--workers` a standalone master runs it,
 with so many workers of one core, each with an executor of `--memory`; what is said of a JVM is the driver's then.
 """
 
@@ -259,10 +260,42 @@ def master_of(chosen: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, 
 
 
 def measured(folder: Path, chosen: argparse.Namespace, master: str, executors: dict[str, str]) -> dict[str, Any]:
-    from tanist.spark import session
     from tanist.spark.jobs.audit.audit import audit_folder
+    from tanist.spark.jobs.audit.by_duckdb.session import DuckDB
 
+    spark = chosen.engine == "spark"
     began_s = time.monotonic()
+    used: Any = _session(folder, chosen, master, executors) if spark else DuckDB()
+    started_s = time.monotonic()
+    marks = [("", _cpu_s())]
+    result = audit_folder(
+        used, folder / "data", [folder / "history"], progress=lambda step: marks.append((step, _cpu_s()))
+    )
+    ended_s = time.monotonic()
+    marks.append(("", _cpu_s()))
+    found: dict[str, int] = {}
+    for (kind, _, _), count in result.counts.items():
+        found[kind.value] = found.get(kind.value, 0) + count
+    of_java = _of_java(used) if spark else {}
+    if found != expected():
+        raise SystemExit(f"planted {expected()}, found {found}")
+    return {
+        "engine": chosen.engine, "session_s": round(started_s - began_s, 1), "audit_s": round(ended_s - started_s, 1),
+        "cpu_s": round(marks[-1][1] - marks[0][1], 1), "plan": result.plan,
+        "steps_s": result.seconds,
+        "steps_cpu_s": {step: round(after - spent, 1) for (step, spent), (_, after) in pairwise(marks) if step},
+        "python_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, **of_java,
+    }  # fmt: skip
+
+
+def _cpu_s() -> float:
+    """Of this process, and of all below it."""
+    return time.process_time() + sum(cpu_of_descendants())
+
+
+def _session(folder: Path, chosen: argparse.Namespace, master: str, executors: dict[str, str]) -> Any:
+    from tanist.spark import session
+
     spark = session(
         master=master,
         spark__driver__memory=chosen.memory,
@@ -271,32 +304,19 @@ def measured(folder: Path, chosen: argparse.Namespace, master: str, executors: d
         **dict(chosen.conf),
     )
     spark.range(1).count()
-    started_s = time.monotonic()
-    marks = [("", sum(cpu_of_descendants()))]
-    result = audit_folder(
-        spark, folder / "data", [folder / "history"], plan=chosen.plan,
-        progress=lambda step: marks.append((step, sum(cpu_of_descendants()))),
-    )  # fmt: skip
-    ended_s = time.monotonic()
-    marks.append(("", sum(cpu_of_descendants())))
-    found: dict[str, int] = {}
-    for (kind, _, _), count in result.counts.items():
-        found[kind.value] = found.get(kind.value, 0) + count
+    return spark
+
+
+def _of_java(spark: Any) -> dict[str, Any]:
+    """What there is to say of the JVM and its workers. The session ends."""
     jvm = _jvm(spark)
     compiling_s = _compiling_s(jvm)
     worker_mb, workers_mb = memory_of_workers_mb()
     peak = [line for line in Path(f"/proc/{jvm}/status").read_text().splitlines() if line.startswith("VmHWM")]
     spark.stop()
-    if found != expected():
-        raise SystemExit(f"planted {expected()}, found {found}")
     return {
-        "session_s": round(started_s - began_s, 1), "audit_s": round(ended_s - started_s, 1),
-        "cpu_s": round(marks[-1][1] - marks[0][1], 1), "plan": result.plan,
-        "steps_s": result.seconds,
-        "steps_cpu_s": {step: round(after - spent, 1) for (step, spent), (_, after) in pairwise(marks) if step},
         "compiling_cpu_s": round(compiling_s, 1), "jvm_peak_mb": int(peak[0].split()[1]) >> 10,
         "worker_peak_mb": worker_mb, "workers_peak_mb": workers_mb,
-        "python_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
     }  # fmt: skip
 
 
@@ -319,7 +339,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=10_000_000, help="of the history; 3/4 as many records in replicas")
     parser.add_argument("--folder", type=Path, help="where the files are, or are to be kept")
     parser.add_argument("--memory", default="4g", help="of the JVM")
-    parser.add_argument("--plan", default="auto", choices=("auto", "two-level", "flat"))
+    parser.add_argument("--engine", default="duckdb", choices=("duckdb", "spark"))
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--workers", type=int, help="of a standalone master that is started, instead of --master")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""What a job cannot begin with is said before Java starts: no PySpark is needed here, and no Java."""
+"""What a job cannot begin with is said before it begins: no PySpark is needed here, no Java, and no DuckDB."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tanist.cli.app import app
+from tanist.cli.spark import audits
 from tanist.cli.spark import group as spark
 from tanist.cli.spark import session as spark_session
 from tanist.log.checkpoints import META_PROPERTIES, MetaProperties
@@ -31,17 +32,18 @@ from tests.cli.cli_rig import free_port
 NOBODY = "127.0.0.1:24999"
 
 
-class JavaBegan(Exception):
+class Began(Exception):
     """Past the checks."""
 
 
 @pytest.fixture(autouse=True)
 def _no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     def begin(*_: Any) -> None:
-        raise JavaBegan
+        raise Began
 
     monkeypatch.setattr(spark, "find_spec", lambda _: True)
     monkeypatch.setattr(spark_session, "_started", begin)
+    monkeypatch.setattr(audits, "_duckdb", begin)
 
 
 def job(*arguments: str | Path) -> Result:
@@ -58,7 +60,7 @@ def refusal(*arguments: str | Path) -> str:
 
 
 def began(*arguments: str | Path) -> bool:
-    return isinstance(job(*arguments).exception, JavaBegan)
+    return isinstance(job(*arguments).exception, Began)
 
 
 @dataclass
@@ -358,6 +360,7 @@ def test_whatever_stops_a_job_is_no_verdict(data: Data, monkeypatch: pytest.Monk
 
     data.partition("orders-0")
     monkeypatch.setattr(spark_session, "_started", begin)
+    monkeypatch.setattr(audits, "_duckdb", begin)
     refusal("audit", "--data", data.folder)
     assert job("audit", "--data", data.folder, "--verbose").exit_code == 2
 
@@ -372,6 +375,7 @@ def test_a_java_home_without_java_is_said_in_a_line(data: Data, monkeypatch: pyt
     data.partition("orders-0")
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     monkeypatch.setattr(spark_session, "_started", begin)
+    monkeypatch.setattr(audits, "_duckdb", begin)
     assert refusal("audit", "--data", data.folder) == (
         "JAVA_HOME is /nowhere, and has no bin/java: name a Java 17 or 21 there, or unset it"
     )

@@ -11,6 +11,7 @@ from typing import Any
 from deltalake import DeltaTable
 
 from tanist.spark import session
+from tanist.spark.jobs.audit.by_spark.findings import written
 from tanist.spark.jobs.audit.findings import SCHEMA
 from tanist.spark.jobs.audit.findings_table import FindingsTable, Run
 
@@ -27,7 +28,8 @@ def main(place: str, table_format: Any) -> None:
     os.rename = die
     rows = spark.createDataFrame([("lost-write", "orders", 0, 7, 9, 3)], ", ".join(SCHEMA.split(",")[:6]))
     others = [f"CAST(NULL AS {each.split()[1]}) AS {each.split()[0]}" for each in SCHEMA.split(",")[6:]]
-    FindingsTable(place, table_format).append(rows.selectExpr("*", *others, "CAST(NULL AS string) AS explained"), RUN)
+    whole = rows.selectExpr("*", *others, "CAST(NULL AS string) AS explained")
+    FindingsTable(place, table_format).append(written(whole), RUN)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,10 @@ import pytest
 
 from tanist.spark.jobs.audit import findings_table
 from tanist.spark.jobs.audit.audit import audit_folder
+from tanist.spark.jobs.audit.by_spark import findings as by_spark_findings
+from tanist.spark.jobs.audit.by_spark.findings import written
 from tanist.spark.jobs.audit.findings import SCHEMA
-from tanist.spark.jobs.audit.findings_table import FindingsTable, Run, TableFormat, nothing_found
+from tanist.spark.jobs.audit.findings_table import FindingsTable, Run, TableFormat
 from tanist.spark.jobs.preconditions import Unfit
 from tests.spark.spark_audit_samples import brute, missing_tail, plant, sound_scene
 from tests.spark.spark_object_store import BUCKET
@@ -84,11 +86,10 @@ def test_each_audit_adds_a_run_also_one_that_finds_nothing(
 
 
 def test_the_example_for_programs_is_run(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing_tail(sound_scene(1, 500, seed=3), partition=0, records=100).write(tmp_path / "story")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tanist.spark.session", lambda: spark)
     exec(example("audit_folder"), {})
     count = sum(row["records"] for row in rows_of(FindingsTable("findings")) if row["kind"] == "lost-write")
     assert count
@@ -99,9 +100,9 @@ def test_the_example_for_programs_is_run(
 def test_every_column_comes_back_and_large_runs_have_several_files(
     spark: Any, tmp_path: Path, table_format: TableFormat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(findings_table, "_ROWS_A_FILE", 1)
+    monkeypatch.setattr(by_spark_findings, "ROWS_A_FILE", 1)
     table = FindingsTable(tmp_path / "table", table_format)
-    table.append(frame(spark, ROW, (*ROW[:3], 11, *ROW[4:])), run(1))
+    table.append(written(frame(spark, ROW, (*ROW[:3], 11, *ROW[4:]))), run(1))
     names = [each.split()[0] for each in SCHEMA.split(",")]
     want = dict(zip([*names, "explained"], ROW)) | {
         "run_id": "run-1", "run_time": run(1).time, "commit": "c0ffee", "data": "data",
@@ -117,7 +118,7 @@ def test_a_run_that_is_killed_is_not_there_and_the_table_goes_on(
     spark: Any, tmp_path: Path, table_format: TableFormat
 ) -> None:
     table = FindingsTable(tmp_path / "table", table_format)
-    table.append(frame(spark, ROW), run(1))
+    table.append(written(frame(spark, ROW)), run(1))
     files = set(Path(table.place).rglob("*.parquet"))
     command = [sys.executable, "-m", "tests.spark.spark_findings_killed", table.place, table_format]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
@@ -125,7 +126,7 @@ def test_a_run_that_is_killed_is_not_there_and_the_table_goes_on(
     assert set(Path(table.place).rglob("*.parquet")) - files, "it was killed too early"
     assert [row["run_id"] for row in rows_of(table)] == ["run-1"]
     table.check()
-    table.append(nothing_found(frame(spark)), run(2))
+    table.append(None, run(2))
     assert sorted((row["run_id"], row["kind"]) for row in rows_of(table)) == [("run-1", "lost-write"), ("run-2", None)]
 
 
@@ -135,7 +136,7 @@ def test_many_small_files_become_one(spark: Any, tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(findings_table, "COMPACTED_EVERY", 4)
     table = FindingsTable(tmp_path / "table")
     for number in range(1, 5):
-        table.append(frame(spark, ROW), run(number))
+        table.append(written(frame(spark, ROW)), run(number))
     assert len(DeltaTable(table.place).file_uris()) == 1
     assert sorted(row["run_id"] for row in rows_of(table)) == ["run-1", "run-2", "run-3", "run-4"]
 

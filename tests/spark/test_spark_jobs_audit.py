@@ -56,13 +56,12 @@ def test_a_sound_cluster_has_nothing_and_is_read_once(spark: Any, tmp_path: Path
     assert result.records == sum(len(scene.held(each, replica)) for each in scene.logs for replica in REPLICAS)
 
 
-@pytest.mark.parametrize("plan", ["two-level", pytest.param("flat", marks=pytest.mark.slow)])
-def test_planted_faults_are_found_as_the_plain_checker_finds_them(spark: Any, tmp_path: Path, plan: str) -> None:
+def test_planted_faults_are_found_as_the_plain_checker_finds_them(spark: Any, tmp_path: Path) -> None:
     scene = plant(sound_scene(3, 10_000, seed=7), seed=8, faults=45)
     expected = brute(scene)
     assert set(expected) == PLANTED
     assert max(expected["missing"].values()) > 4_096
-    assert counts(audited(spark, scene, tmp_path, plan=plan)) == expected
+    assert counts(audited(spark, scene, tmp_path)) == expected
 
 
 @pytest.mark.parametrize("seed", [None, pytest.param(4711, marks=pytest.mark.slow)])
@@ -79,9 +78,8 @@ def test_what_tasks_read_themselves_has_the_findings_of_the_plain_checker(
         rng.shuffle(scene.lines)
     scene.write(tmp_path)
     history = write_parquet(scene, tmp_path / "history", row_group=rng.choice((100, 1_000, 100_000)))
-    result = audit_folder(spark, tmp_path / "data", [history], plan="two-level")
+    result = audit_folder(spark, tmp_path / "data", [history])
     assert counts(result) == brute(scene), f"seed {seed}"
-    assert result.plan["values"].startswith("two-level")
 
 
 def test_what_is_cut_from_the_end_is_lost_and_the_result_says_all_of_it(spark: Any, tmp_path: Path) -> None:
@@ -104,8 +102,8 @@ def test_a_segment_that_begins_while_a_history_is_read_is_read_too(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a cluster that runs: what a history has was acknowledged before its file was read, so the log has it."""
-    from tanist.spark.jobs.audit import audit
-    from tanist.spark.jobs.audit.history import read_history
+    from tanist.spark.jobs.audit.by_spark import engine
+    from tanist.spark.jobs.audit.by_spark.history import read_history
 
     scene = sound_scene(1, 500, seed=3)
     batches = scene.logs[0][REFERENCE]
@@ -123,7 +121,7 @@ def test_a_segment_that_begins_while_a_history_is_read_is_read_too(
             segment.write(tmp_path / "data" / f"node-{replica}" / "log" / f"{TOPIC}-0")
         return read(*arguments)
 
-    monkeypatch.setattr(audit, "read_history", read_meanwhile)
+    monkeypatch.setattr(engine, "read_history", read_meanwhile)
     result = audited(spark, begun, tmp_path)
     assert counts(result) == {}
     assert result.records == sum(len(scene.held(0, replica)) for replica in REPLICAS)
@@ -135,7 +133,7 @@ def test_neighbouring_offsets_are_one_finding_also_across_buckets(spark: Any, tm
     gone = {each.base_offset for each in scene.logs[0][2]} - {each.base_offset for each in kept}
     lacked = [each for each in scene.logs[0][2] if each.base_offset in gone]
     scene.logs[0][2] = kept
-    (finding,) = audited(spark, scene, tmp_path, plan="two-level").findings
+    (finding,) = audited(spark, scene, tmp_path).findings
     assert (finding.kind.value, finding.replicas, finding.detail) == ("missing", (2,), "held by 1,3")
     assert (finding.first_offset, finding.last_offset) == (lacked[0].base_offset, lacked[-1].end - 1)
     assert finding.records == finding.last_offset - finding.first_offset + 1
@@ -144,9 +142,9 @@ def test_neighbouring_offsets_are_one_finding_also_across_buckets(spark: Any, tm
 @pytest.mark.slow
 def test_logs_that_are_frames_have_the_answers_of_files(spark: Any, tmp_path: Path) -> None:
     """Summed up by Spark instead of where they are read, with hashes of its own."""
-    from tanist.spark.jobs.audit.audit import audit
-    from tanist.spark.jobs.audit.history import read_history
-    from tanist.spark.jobs.audit.logs import FrameLogs
+    from tanist.spark.jobs.audit.by_spark.engine import audit
+    from tanist.spark.jobs.audit.by_spark.history import read_history
+    from tanist.spark.jobs.audit.by_spark.logs import FrameLogs
 
     scene = plant(sound_scene(2, 4_000, seed=17), seed=18, faults=20)
     scene.write(tmp_path)
@@ -161,5 +159,4 @@ def test_a_million_records_have_the_same_answers(spark: Any, tmp_path: Path) -> 
     scene = plant(sound_scene(4, 85_000, seed=11, batch_records=200), seed=12, faults=90)
     expected = brute(scene)
     assert set(expected) == PLANTED
-    for plan in ("auto", "two-level", "flat"):
-        assert counts(audited(spark, scene, tmp_path, plan=plan)) == expected
+    assert counts(audited(spark, scene, tmp_path)) == expected

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tanist.spark.jobs.audit.history import HistoryUnfit, read_history
+from tanist.spark.jobs.audit.by_spark.history import read_history
+from tanist.spark.jobs.audit.history_files import HistoryUnfit
 
 SEND: dict[str, Any] = {"process": "p", "f": "send", "partition": "my-topic-3"}
 
@@ -33,6 +34,14 @@ def test_two_lines_are_one_send_and_one_that_nothing_follows_is_unknown(spark: A
     assert [(row.promised, row.ordered) for row in sends] == [
         (False, False), (True, True), (True, True), (True, False),
     ]  # fmt: skip
+
+
+def test_an_array_is_the_same_value_however_a_line_spells_it(spark: Any, tmp_path: Path) -> None:
+    line = '{"process": "p", "f": "send", "type": "ok", "partition": "t-0", "offset": 0, "value": '
+    texts = ('["p", 1]', '["p",1]', '[ "p" ,1]', '"[1, 2]"')
+    (tmp_path / "h.jsonl").write_text("".join(f"{line}{text}}}\n" for text in texts))
+    found = read_history(spark, [tmp_path / "h.jsonl"]).sends.collect()
+    assert sorted(row.value for row in found) == ['["p",1]'] * 3 + ["[1, 2]"]
 
 
 def test_polls_come_apart_into_records_in_both_forms(spark: Any, tmp_path: Path) -> None:
@@ -68,7 +77,7 @@ def test_what_cannot_be_put_together_is_refused(spark: Any, tmp_path: Path) -> N
 def test_text_and_bytes_have_one_hash(spark: Any) -> None:
     from pyspark.sql import functions as F
 
-    from tanist.spark.jobs.audit.history import value_hash
+    from tanist.spark.jobs.audit.by_spark.history import value_hash
 
     frame = spark.createDataFrame([("grün/1", "grün/1".encode())], "text string, bytes binary")
     row = frame.select(value_hash(F.col("text")).alias("a"), value_hash(F.col("bytes")).alias("b")).first()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tanist.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, encode_offsets
-from tanist.spark.jobs.audit.logs import Stretch, checkpointed, fewer
+from tanist.spark.jobs.audit.log_files import Stretch, checkpointed, fewer
 
 stretches = st.lists(
     st.builds(

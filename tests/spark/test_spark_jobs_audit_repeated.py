@@ -24,6 +24,7 @@ from tests.cli.cli_rig import free_port
 from tests.spark.spark_audit_samples import missing_tail, sound_scene
 
 PATIENCE_S = 900
+SPARK = ("--master", "local[1]", "--conf", "spark.driver.memory=1g")
 CLEAN = AuditResult(records=7, sends=3)
 FOUND = AuditResult(records=5, counts={(Anomaly.LOST_WRITE, "orders", 0): 2, (Anomaly.LOST_WRITE, "orders", 1): 1})
 
@@ -103,9 +104,12 @@ def test_metrics_are_of_the_last_audit_that_could_judge() -> None:
     assert (page["tanist_audit_records"], page["tanist_audit_ended_seconds"] > 1.7e9) == (5, True)
 
 
-def test_a_service_finds_what_was_lost_goes_on_without_its_folder_and_ends_with_a_code(tmp_path: Path) -> None:
+@pytest.mark.parametrize("engine", [("--engine", "duckdb"), SPARK], ids=["duckdb", "spark"])
+def test_a_service_finds_what_was_lost_goes_on_without_its_folder_and_ends_with_a_code(
+    tmp_path: Path, engine: tuple[str, ...]
+) -> None:
     sound_scene(1, 500, seed=3).write(tmp_path)
-    with service(tmp_path) as (process, port):
+    with service(tmp_path, *engine) as (process, port):
         assert wait_until(lambda: scraped(port).get('tanist_audits_total{outcome="clean"}', 0) >= 2, PATIENCE_S)
         assert scraped(port)['tanist_audit_findings{kind="lost-write"}'] == 0
         (tmp_path / "data").rename(tmp_path / "elsewhere")
@@ -128,7 +132,7 @@ def test_a_service_finds_what_was_lost_goes_on_without_its_folder_and_ends_with_
 
 def test_a_service_whose_java_is_gone_ends(tmp_path: Path) -> None:
     sound_scene(1, 200, seed=3).write(tmp_path)
-    with service(tmp_path) as (process, port):
+    with service(tmp_path, *SPARK) as (process, port):
         assert wait_until(lambda: scraped(port).get('tanist_audits_total{outcome="clean"}', 0) >= 1, PATIENCE_S)
         (java,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(java), signal.SIGKILL)
@@ -137,12 +141,12 @@ def test_a_service_whose_java_is_gone_ends(tmp_path: Path) -> None:
 
 
 @contextmanager
-def service(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def service(folder: Path, *engine: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     port = free_port()
     command = [
         sys.executable, "-m", "tanist.cli.main", "spark", "audit", "--data", str(folder / "data"),
         "--history", str(folder / "history.jsonl"), "--every", "500 milliseconds", "--metrics", f"127.0.0.1:{port}",
-        "--json", "--master", "local[1]", "--conf", "spark.driver.memory=1g",
+        "--json", *engine,
     ]  # fmt: skip
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
         process = subprocess.Popen(command, stdout=out, stderr=err)

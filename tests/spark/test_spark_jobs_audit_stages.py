@@ -9,17 +9,22 @@ import pytest
 
 from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import Anomaly
-from tanist.spark.jobs.audit import clients, lost
-from tanist.spark.jobs.audit import findings as audit_findings
-from tanist.spark.jobs.audit import order as audit_order
-from tanist.spark.jobs.audit import replicas as audit_replicas
-from tanist.spark.jobs.audit import values as audit_values
+from tanist.spark.jobs.audit import findings, lost
+from tanist.spark.jobs.audit.by_spark import clients
+from tanist.spark.jobs.audit.by_spark import findings as audit_findings
+from tanist.spark.jobs.audit.by_spark import order as audit_order
+from tanist.spark.jobs.audit.by_spark import replicas as audit_replicas
+from tanist.spark.jobs.audit.by_spark import values as audit_values
+from tanist.spark.jobs.audit.by_spark.engine import SparkEngine
+from tanist.spark.jobs.audit.by_spark.history import History, history
+from tanist.spark.jobs.audit.by_spark.logs import COLUMNS, FrameLogs
 from tanist.spark.jobs.audit.explanations import Explanations, explanations
 from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts, most_advanced, partition_facts
 from tanist.spark.jobs.audit.findings import Finding
-from tanist.spark.jobs.audit.history import History, history
-from tanist.spark.jobs.audit.logs import COLUMNS, FrameLogs, Known
+from tanist.spark.jobs.audit.log_files import Known
 from tanist.spark.jobs.audit.metadata import NOTHING, Change, Metadata
+from tanist.spark.jobs.audit.result import ClientCounts
+from tanist.spark.jobs.audit.stages import judged
 from tanist.spark.jobs.preconditions import NothingToJudge
 
 PLACE: TopicPartition = ("orders", 0)
@@ -135,7 +140,7 @@ def test_workers_get_the_metadata_of_partitions_with_findings_alone() -> None:
 def test_replicas_that_agree_have_no_findings(spark: Any) -> None:
     same = dict(enumerate("abcd"))
     made = logs(spark, {1: same, 2: same})
-    level_one = audit_replicas.buckets(made, values=False)
+    level_one = audit_replicas.buckets(made)
     assert audit_replicas.epoch_ranges(level_one) == [held(1, 0, 3), held(2, 0, 3)]
     compared = audit_replicas.compare(made, level_one, FACTS, keep=keep)
     assert (compared.findings, compared.plan) == (None, "two-level: 0 of 1 buckets differ")
@@ -145,7 +150,7 @@ def test_replicas_that_agree_have_no_findings(spark: Any) -> None:
 @pytest.mark.parametrize("plan", ["two-level", "flat"])
 def test_replicas_that_differ_and_lack_records_have_findings(spark: Any, plan: str) -> None:
     made = logs(spark, {1: dict(enumerate("abcd")), 2: {0: "a", 1: "x"}})
-    compared = audit_replicas.compare(made, audit_replicas.buckets(made, values=False), FACTS, plan=plan, keep=keep)
+    compared = audit_replicas.compare(made, audit_replicas.buckets(made), FACTS, plan=plan, keep=keep)
     assert compared.findings is not None
     found = audit_findings.first_of_each_kind(compared.findings)
     assert [(each.kind, each.first_offset, each.last_offset, each.replicas) for each in found] == [
@@ -160,34 +165,30 @@ def test_replicas_that_differ_and_lack_records_have_findings(spark: Any, plan: s
 
 def test_clients_are_counted_and_their_progress_is_followed(spark: Any) -> None:
     made = clients_of(spark, ("p", "send", "a", 0, 10), ("p", "send", "b", 1, 20), ("c", "poll", "a", 0, 30))
-    sums = audit_values.folded(made, {PLACE: 1}, None, keep=keep).sums
-    counts = clients.counted(sums)
-    assert counts == clients.ClientCounts(sends=2, expired=1, polled=1, partitions=frozenset({"orders-0"}))
-    clients.require_judgeable(counts, made, FACTS)
-    points = clients.high_watermark_points(made, sums, counts, FACTS)
-    assert [(each.at_ns, each.offset) for each in points] == [(10, 0), (20, 1), (30, 0)]
+    assert clients.counted(made, {PLACE: 1}) == ClientCounts(
+        sends=2, expired=1, polled=1, partitions=frozenset({"orders-0"}), first_ns=10, last_ns=30
+    )
+    assert clients.moments(made, 1) == [("orders-0", 10, 0), ("orders-0", 20, 1), ("orders-0", 30, 0)]
+    assert clients.moments(made, 20) == [("orders-0", 0, 0), ("orders-0", 20, 1)]
 
 
 def test_clients_of_other_topics_cannot_be_judged(spark: Any) -> None:
     made = clients_of(spark, ("p", "send", "a", 0, 10))
-    counts = clients.counted(audit_values.folded(made, {}, None, keep=keep).sums)
+    engine = SparkEngine(logs(spark, {}), made)
     with pytest.raises(NothingToJudge, match="the history speaks of orders-0, and the replicas are of payments"):
-        clients.require_judgeable(counts, made, {("payments", 0): FACTS[PLACE]})
+        judged(engine, Known({("payments", 0): (1,)}))
 
 
 # -- values, order
 
 
-@pytest.mark.parametrize("plan", ["two-level", "flat"])
-def test_values_are_held_against_the_log(spark: Any, plan: str) -> None:
+def test_values_are_held_against_the_log(spark: Any) -> None:
     made = logs(spark, {1: {0: "a", 1: "b"}})
     clients = clients_of(
         spark, ("p", "send", "a", 0, 10), ("p", "send", "b", 1, 20), ("p", "send", "gone", 2, 30),
         ("c", "poll", "ghost", 1, 40),
     )  # fmt: skip
-    sums = audit_values.log_sums(audit_replicas.buckets(made, values=True), FACTS)
-    folded = audit_values.folded(clients, {}, sums, plan=plan, keep=keep)
-    compared = audit_values.compare(made, clients, sums, folded, FACTS, plan=plan, keep=keep)
+    compared = audit_values.compare(made, clients, FACTS, keep=keep)
     assert compared.findings is not None
     found = audit_findings.first_of_each_kind(compared.findings)
     assert [(each.kind, each.value, each.first_offset) for each in found] == [
@@ -197,19 +198,15 @@ def test_values_are_held_against_the_log(spark: Any, plan: str) -> None:
     ]
 
 
-def blocks_of(made: History) -> Any:
-    return audit_values.folded(made, {}, None, keep=keep).blocks
-
-
 def test_a_record_before_one_that_was_acknowledged_earlier_is_out_of_order(spark: Any) -> None:
     made = logs(spark, {1: {0: "second", 1: "first"}})
     in_turn = clients_of(spark, ("p", "send", "first", 1, 10), ("p", "send", "second", 0, 20))
-    found = audit_order.check(made, in_turn, blocks_of(in_turn), None, FACTS, keep=keep)
+    found = audit_order.check(made, in_turn, None, FACTS, keep=keep)
     assert found is not None
     (reordered,) = audit_findings.first_of_each_kind(found)
     assert (reordered.kind, reordered.value, reordered.first_offset) == (Anomaly.REORDERED, "second", 0)
     at_once = clients_of(spark, ("p", "send", "first", 1, 10), ("p", "send", "second", 0, 12))
-    assert audit_order.check(made, at_once, blocks_of(at_once), None, FACTS, keep=keep) is None
+    assert audit_order.check(made, at_once, None, FACTS, keep=keep) is None
 
 
 # -- lost
@@ -217,13 +214,13 @@ def test_a_record_before_one_that_was_acknowledged_earlier_is_out_of_order(spark
 
 def test_lost_records_are_looked_for_in_other_replicas_and_in_the_salvage(spark: Any) -> None:
     made = logs(spark, {1: {0: "a"}, 2: {0: "a", 1: "kept"}}, salvage={2: "saved", 3: "another"})
-    findings = [
+    wanted = [
         finding(Anomaly.LOST_WRITE, 1, value="kept", detail="lost"),
         finding(Anomaly.LOST_WRITE, 2, value="saved", detail="lost"),
         finding(Anomaly.LOST_WRITE, 3, value="gone", detail="lost"),
         finding(Anomaly.PHANTOM, 1, value="kept", detail="read"),
     ]
-    assert [each.detail for each in lost.located(spark, made, findings)] == [
+    assert [each.detail for each in lost.located(wanted, SparkEngine(made, None).search)] == [
         "lost; replica 2 still has it",
         "lost; saved by broker 2 (s1)",
         "lost",
@@ -234,10 +231,10 @@ def test_lost_records_are_looked_for_in_other_replicas_and_in_the_salvage(spark:
 def test_the_first_record_of_a_log_is_located_as_any_other(spark: Any) -> None:
     """Offset 0 is an offset."""
     made = logs(spark, {1: {1: "b"}, 2: {0: "a", 1: "b"}})
-    (found,) = lost.located(spark, made, [finding(Anomaly.LOST_WRITE, 0, value="a", detail="lost")])
+    (found,) = lost.located([finding(Anomaly.LOST_WRITE, 0, value="a", detail="lost")], SparkEngine(made, None).search)
     assert (found.detail, found.replicas) == ("lost; replica 2 still has it", (2,))
 
 
 def test_what_has_no_offset_comes_before_offset_0() -> None:
-    found = audit_findings.merged([finding(Anomaly.LOST_WRITE, 0), finding(Anomaly.LOST_WRITE, None)])
+    found = findings.merged([finding(Anomaly.LOST_WRITE, 0), finding(Anomaly.LOST_WRITE, None)])
     assert [each.first_offset for each in found] == [None, 0]

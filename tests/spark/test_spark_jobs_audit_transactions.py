@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tanist.cli.output.spark_reports import audit_json, audit_lines
-from tanist.spark.jobs.audit import transactions
+from tanist.spark.jobs.audit.by_spark import transactions
 from tests.spark.spark_transaction_samples import PLAIN, log_of, write_logs
 
 LOG: tuple[tuple[int, str | bool], ...] = (
@@ -47,8 +47,7 @@ def kinds(result: Any) -> dict[str, tuple[int | None, int]]:
     return {each.kind.value: (each.first_offset, each.records) for each in result.findings}
 
 
-@pytest.mark.parametrize("plan", [pytest.param("two-level", marks=pytest.mark.slow), "flat"])
-def test_aborted_records_are_not_lost_ones(spark: Any, tmp_path: Path, plan: str) -> None:
+def test_aborted_records_are_not_lost_ones(spark: Any, tmp_path: Path) -> None:
     from tanist.spark.jobs.audit.audit import audit_folder
 
     data = write_logs(tmp_path / "data", (1, 0, log_of(LOG)), (2, 0, log_of(LOG)))
@@ -61,7 +60,7 @@ def test_aborted_records_are_not_lost_ones(spark: Any, tmp_path: Path, plan: str
     ]  # fmt: skip
     history = tmp_path / "history.jsonl"
     history.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    result = audit_folder(spark, data, [history], plan=plan)
+    result = audit_folder(spark, data, [history])
     assert kinds(result) == {"aborted-in-log": (5, 1), "G1a": (5, 1)}
     assert {each.value for each in result.findings} == {"taken back"}
     (found,) = result.open_transactions

@@ -73,7 +73,7 @@ def test_transactions_by_their_outcome(spark: Any) -> None:
 
 
 def test_a_record_that_the_log_has_aborted_is_not_in_it(spark: Any) -> None:
-    from tanist.spark.jobs.audit.transactions import decided
+    from tanist.spark.jobs.audit.by_spark.transactions import decided
     from tanist.spark.jobs.merge_back import judged, without_aborted
 
     sent = [record(offset, 90 + offset, producer=(7, 0, offset), transactional=True) for offset in (10, 12, 14)]

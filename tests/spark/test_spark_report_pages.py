@@ -14,12 +14,11 @@ import tanist.lab.pages
 from tanist.lab.anomalies import OF_AUDITS, Anomaly
 from tanist.lab.pages.chart import spaced
 from tanist.log.salvage.manifest import Manifest, SalvageReason
-from tanist.spark.jobs.audit.clients import HighWatermarkPoint
 from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts
 from tanist.spark.jobs.audit.findings import Finding, merged
-from tanist.spark.jobs.audit.logs import Known
+from tanist.spark.jobs.audit.log_files import Known
 from tanist.spark.jobs.audit.metadata import Change, Metadata
-from tanist.spark.jobs.audit.result import AuditResult
+from tanist.spark.jobs.audit.result import AuditResult, HighWatermarkPoint
 from tanist.spark.jobs.seeds.lots import Lot, ReplicationSettings
 from tanist.spark.jobs.seeds.summary import Estimate, Summary, Violations
 from tanist.spark.jobs.seeds.table import SeedTable

@@ -15,12 +15,12 @@ from click.testing import CliRunner
 from pyspark.errors import PySparkException
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
 from pyspark.sql.types import StructType
+from tanist.spark.jobs.audit.logs import SegmentLogs
 
 from tanist.cli.app import app
 from tanist.cli.spark.session import refused
 from tanist.log.salvage.manifest import MANIFEST, QUARANTINE, Manifest, SalvageReason, SavedFile, entry_id
 from tanist.spark.jobs import delta_files
-from tanist.spark.jobs.audit.logs import SegmentLogs
 from tanist.spark.metadata.changes import changes, metadata_folders
 from tanist.spark.segments import ranges
 from tanist.spark.segments.planning import SegmentsReader

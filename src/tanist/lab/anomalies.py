@@ -1,6 +1,6 @@
 """The table of anomalies: what can be wrong with a log, for both judges of it.
 
-The history checker (`tanist.lab.history`) judges by the clients' operations alone. Spark's audit
+The history checker (`tanist.lab.history`) judges by the clients' operations alone. The audit
 (`tanist.spark.jobs.audit`) has the logs of the replicas as well. Each has rules of its own, so one checks the other.
 Owns names, texts and definitions, with Jepsen's names where Jepsen has the anomaly. Must never import a judge. The
 tables in docs/history.md and docs/pipeline.md are these rows.
@@ -18,7 +18,7 @@ class Judge(Flag):
     HISTORY = auto()
     """The history checker."""
     AUDIT = auto()
-    """Spark's audit."""
+    """The audit of replicas' logs."""
 
 
 _HISTORY, _AUDIT, _BOTH = Judge.HISTORY, Judge.AUDIT, Judge.HISTORY | Judge.AUDIT

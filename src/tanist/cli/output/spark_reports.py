@@ -13,8 +13,7 @@ from tanist.cli.output.tables import print_table
 from tanist.text import counted
 
 if TYPE_CHECKING:
-    from tanist.spark.jobs.audit.result import AuditResult
-    from tanist.spark.jobs.audit.transactions import OpenTransaction
+    from tanist.spark.jobs.audit.result import AuditResult, OpenTransaction
     from tanist.spark.jobs.ingest import IngestResult
     from tanist.spark.jobs.merge_back import MergeResult
     from tanist.spark.jobs.seeds.summary import Summary

@@ -1,26 +1,33 @@
-"""`tanist spark audit --every`: audits until the command is stopped, and their metrics over HTTP; and `--findings`."""
+"""Of `tanist spark audit`: its engine; `--every`, with metrics over HTTP; and `--findings`."""
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial, wraps
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from tanist.cli.output.spark_reports import audit_json, audit_lines, echo
-from tanist.cli.spark.session import Start, refused
+from tanist.cli.spark.session import NotJudged, Start, refused
+from tanist.installed import add_extra
 from tanist.runtime.client.client import Address, parse_bootstrap
 
 if TYPE_CHECKING:
     from tanist.spark.jobs import Progress
     from tanist.spark.jobs.audit.repeated import Audits
     from tanist.spark.jobs.audit.result import AuditResult
+
+
+_DEFAULT = ParameterSource.DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +43,12 @@ class Service:
 
         audits = Audits()
         with _served(self.metrics, audits):
-            spark = start()
-            judged, unjudged = _Reports(as_json).report, partial(_unjudged, spark, verbose)
-            once = partial(audit, spark, _silent)
+            session = start()
+            judged, unjudged = _Reports(as_json).report, partial(_unjudged, session, verbose)
+            once = partial(audit, session, _silent)
             with _interrupted():
                 until_interrupted(
-                    spark,
+                    session,
                     lambda stopped: repeat(
                         once, self.every_s, audits, judged=judged, unjudged=unjudged, stopped=stopped
                     ),
@@ -64,6 +71,35 @@ def service_options(command: Callable[..., Any]) -> Callable[..., Any]:
     metrics = click.option("--metrics", metavar="HOST:PORT", help="With --every: serve metrics for Prometheus.")
     every = click.option("--every", metavar="INTERVAL", help='Keep running, an audit every INTERVAL ("10 minutes").')
     return every(metrics(with_service))
+
+
+def engine_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--engine`, behind `session_options`; `start` gives what `audit_folder` takes."""
+
+    @wraps(command)
+    def with_engine(*args: Any, engine: str | None, start: Start, **others: Any) -> Any:
+        ctx = click.get_current_context()
+        given = [f"--{name}" for name in ("master", "conf") if ctx.get_parameter_source(name) is not _DEFAULT]
+        if engine == "duckdb" and given:
+            raise click.UsageError(f"{given[0]} is Spark's: leave it out, or --engine duckdb")
+        # Who says something about Spark, or comes by spark-submit, has Spark.
+        by_spark = engine == "spark" or (engine is None and (given or "PYSPARK_GATEWAY_PORT" in os.environ))
+        return command(*args, start=start if by_spark else _duckdb, **others)
+
+    return click.option(
+        "--engine",
+        type=click.Choice(["duckdb", "spark"]),
+        help="DuckDB in this process, without Java; or Spark, for more than a machine holds.  [duckdb; spark with "
+        "--master or --conf]",
+    )(with_engine)
+
+
+def _duckdb() -> Any:
+    if find_spec("duckdb") is None:
+        raise NotJudged(f"an audit without Spark needs DuckDB: {add_extra('spark')}, or take --engine spark")
+    from tanist.spark.jobs.audit.by_duckdb.session import DuckDB
+
+    return DuckDB()
 
 
 def findings_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,13 +132,13 @@ def _address(text: str | None) -> Address | None:
     return found
 
 
-def _unjudged(spark: Any, verbose: bool, error: Exception) -> None:
+def _unjudged(session: Any, verbose: bool, error: Exception) -> None:
     """Say it, and raise what no later audit can mend."""
     refusal = refused(error, verbose=verbose)
     if refusal is None:
         raise error
     click.echo(f"{_now()}  not judged: {refusal.message}", err=True)
-    if not _is_alive(spark):
+    if not _is_alive(session):
         raise refusal from error
 
 
@@ -157,9 +193,11 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-def _is_alive(spark: Any) -> bool:
-    """Whether its Java still takes a job."""
+def _is_alive(session: Any) -> bool:
+    """Whether Spark's Java still takes a job."""
+    if not hasattr(session, "range"):
+        return True
     try:
-        return bool(spark.range(1).count())
+        return bool(session.range(1).count())
     except Exception:
         return False

@@ -28,7 +28,7 @@ from tanist.cli.output.spark_reports import (
     tell_seeds,
 )
 from tanist.cli.output.tables import print_json
-from tanist.cli.spark.audits import Service, findings_option, service_options
+from tanist.cli.spark.audits import Service, engine_option, findings_option, service_options
 from tanist.cli.spark.places import Place, replicas_option
 from tanist.cli.spark.session import NotJudged, Start, refused, session_options
 from tanist.cli.tree import Group
@@ -101,10 +101,10 @@ def _answer(as_json: bool, programs: Callable[[], Any], people: Callable[[], Non
 )
 @click.option("--topic", "topics", multiple=True, help="This topic only. Repeatable.  [default: all but internal ones]")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="A file for the report with pictures.")
-@click.option("--plan", type=click.Choice(["auto", "two-level", "flat"]), default="auto", show_default=True)
 @findings_option
 @service_options
 @session_options
+@engine_option
 @replicas_option
 @json_option
 @click.pass_context
@@ -113,7 +113,6 @@ def audit_command(
     histories: tuple[str, ...],
     topics: tuple[str, ...],
     html: Path | None,
-    plan: str,
     findings: FindingsTable | None,
     service: Service | None,
     start: Start,
@@ -131,10 +130,10 @@ def audit_command(
     preconditions.audit(folder, topics, histories)
     preconditions.output_file(html)
 
-    def audited(spark: Any, say: Callable[[str], None]) -> AuditResult:
+    def audited(session: Any, say: Callable[[str], None]) -> AuditResult:
         from tanist.spark.jobs.audit.audit import audit_folder
 
-        result = audit_folder(spark, folder, histories, topics=topics, findings=findings, plan=plan, progress=say)
+        result = audit_folder(session, folder, histories, topics=topics, findings=findings, progress=say)
         if html is not None:
             from tanist.spark.report.audit_page import write_page
 

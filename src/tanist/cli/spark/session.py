@@ -75,6 +75,8 @@ def refused(error: Exception, *, verbose: bool) -> NotJudged | None:
         reason = known.message
     elif isinstance(error, OSError):
         reason = str(error.strerror or error)
+    elif type(error).__module__ == "_duckdb":
+        reason = f"DuckDB failed: {_cause(str(error)) or type(error).__name__}"
     elif type(error).__module__.startswith(("pyspark", "py4j")):
         reason = _own_reason(str(error)) or (
             f"Spark failed: {_cause(str(error)) or type(error).__name__}. --verbose shows all of it"

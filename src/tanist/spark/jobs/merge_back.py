@@ -31,8 +31,9 @@ from tanist.runtime.client.merge_back import merge_back as restore_partition
 from tanist.runtime.client.salvaged import find_entries
 from tanist.runtime.client.transaction_outcomes import TransactionOutcome
 from tanist.spark.jobs import Progress
-from tanist.spark.jobs.audit import transactions
-from tanist.spark.jobs.audit.logs import SegmentLogs
+from tanist.spark.jobs.audit.by_spark import transactions
+from tanist.spark.jobs.audit.by_spark.logs import SegmentLogs
+from tanist.spark.jobs.audit.rules import ABORTED
 from tanist.spark.jobs.merge_plan import TIMEOUT_S, MergePlan, of_topics, planned
 from tanist.spark.topic.options import Connecting, connecting_to
 
@@ -135,7 +136,7 @@ def verdicts(spark: SparkSession, folder: str | Path, plan: MergePlan) -> DataFr
 def without_aborted(live: DataFrame, found: DataFrame) -> DataFrame:
     """`live` without the records that a marker has aborted."""
     names = ["topic", "partition", "offset"]
-    return live.join(found.where(F.col("outcome") == transactions.ABORTED).select(*names), names, "left_anti")
+    return live.join(found.where(F.col("outcome") == ABORTED).select(*names), names, "left_anti")
 
 
 def _outcomes(spark: SparkSession, folder: str, places: Set[TopicPartition]) -> DataFrame:

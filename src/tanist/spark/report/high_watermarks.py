@@ -15,9 +15,8 @@ from markupsafe import Markup
 
 from tanist.client.topic_partition import TopicPartition
 from tanist.lab.pages import chart
-from tanist.spark.jobs.audit.clients import HighWatermarkPoint
 from tanist.spark.jobs.audit.metadata import Change
-from tanist.spark.jobs.audit.result import AuditResult
+from tanist.spark.jobs.audit.result import AuditResult, HighWatermarkPoint
 
 _TOP: Final = 36.0
 """Of the chart; above it are the names of leaders, which no line reaches."""

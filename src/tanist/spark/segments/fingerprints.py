@@ -56,7 +56,7 @@ def fingerprints(arena: Any, starts: Any, ends: Any) -> Any:
         found *= powers[number]
         sums *= powers[whole]
         sums[long] += np.add.reduceat(found, first)
-    return _finished(sums ^ (lengths.astype(np.uint64) * _FINAL_2))
+    return finished(sums ^ (lengths.astype(np.uint64) * _FINAL_2))
 
 
 def _row_words(lengths: Any) -> int:
@@ -102,7 +102,7 @@ def _powers(base: int, count: int) -> Any:
     return np.multiply.accumulate(factors)
 
 
-def _finished(value: Any) -> Any:
+def finished(value: Any) -> Any:
     value ^= value >> np.uint64(30)
     value *= _FINAL_1
     value ^= value >> np.uint64(27)

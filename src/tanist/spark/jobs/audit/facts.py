@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tanist.client.topic_partition import TopicPartition
-from tanist.spark.jobs.audit.logs import Known
+from tanist.spark.jobs.audit.log_files import Known
 from tanist.spark.jobs.audit.metadata import Metadata
+from tanist.spark.jobs.audit.sums import BUCKET_OFFSETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,9 @@ class PartitionFacts:
     """Where each replica's log begins; one without records begins where the partition does."""
     judged: bool
     """Whether holes are wrong; in a compacted log they are not."""
+
+
+Facts: TypeAlias = Mapping[TopicPartition, PartitionFacts]
 
 
 def partition_facts(
@@ -86,3 +91,12 @@ def most_advanced(ranges: Sequence[EpochRange]) -> int:
         if held.replica not in ends or held.last_offset > ends[held.replica].last_offset:
             ends[held.replica] = held
     return max(ends.values(), key=lambda held: (held.epoch, held.last_offset, -held.replica)).replica
+
+
+def buckets_of(facts: Mapping[TopicPartition, PartitionFacts]) -> int:
+    """How many buckets of offsets there should be below the high watermarks."""
+    return sum(
+        (each.high_watermark - 1) // BUCKET_OFFSETS - each.start // BUCKET_OFFSETS + 1
+        for each in facts.values()
+        if each.high_watermark > each.start
+    )

@@ -1,4 +1,4 @@
-"""The findings of an audit: one row a finding, of one shape for all kinds, and how few of them reach the driver.
+"""The findings of an audit: one row a finding, of one shape for all kinds, and how few of them people get.
 
 Owns the schema, and the bounds. A table has all findings (`findings_table`); the driver has the count of each kind
 in each partition, and of each kind the first `FINDINGS_MAX` for people to read.
@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, TypeAlias
-
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as F
 
 from tanist.lab.anomalies import OF_AUDITS, Anomaly
 
@@ -55,22 +52,12 @@ Counts: TypeAlias = dict[tuple[Anomaly, str, int | None], int]
 """By kind, topic and partition, in records or offsets."""
 
 
-def counted(findings: DataFrame) -> Counts:
-    """All findings, counted; the worst kinds first."""
-    rows = findings.groupBy("kind", "topic", "partition").agg(F.sum("records").alias("records")).collect()
+def counts_of(rows: Iterable[tuple[str, str, int | None, int]]) -> Counts:
+    """Of kind, topic, partition and records: the worst kinds first."""
     order = OF_AUDITS
-    return {
-        (Anomaly(row.kind), row.topic, row.partition): row.records
-        for row in sorted(rows, key=lambda row: (order.index(Anomaly(row.kind)), row.topic, _number(row.partition)))
-    }
-
-
-def first_of_each_kind(findings: DataFrame) -> list[Finding]:
-    """The first `FINDINGS_MAX` of each kind, for people to read."""
-    first = Window.partitionBy("kind").orderBy("topic", "partition", "first_offset")
-    numbered = findings.withColumn("_number", F.row_number().over(first))
-    rows = numbered.where(F.col("_number") <= FINDINGS_MAX).drop("_number").collect()
-    return merged(finding_of(row.asDict()) for row in rows)
+    found = [(Anomaly(kind), topic, partition, records) for kind, topic, partition, records in rows]
+    ordered = sorted(found, key=lambda row: (order.index(row[0]), row[1], _number(row[2])))
+    return {(kind, topic, partition): records for kind, topic, partition, records in ordered}
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:
@@ -83,37 +70,6 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
             "replicas": tuple(found["replicas"] or ()),
         }
     )
-
-
-def columns(**known: Any) -> list[F.Column]:
-    """The columns of `SCHEMA`, those that are named by expressions; the others are null."""
-    kinds = dict(each.strip().split(" ", 1) for each in SCHEMA.split(","))
-    unknown = set(known) - set(kinds)
-    if unknown:
-        raise ValueError(f"findings have no {', '.join(sorted(unknown))}")
-    return [(known[name] if name in known else F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items()]
-
-
-def runs(findings: DataFrame, kind: Anomaly, detail: F.Column, bucket_offsets: int) -> DataFrame:
-    """Neighbouring offsets (topic, partition, offset, epochs, replicas, note) as one finding.
-
-    A run ends with its bucket, so that no task gets all of a partition that is wrong from end to end; `merged` joins
-    the runs that the driver gets.
-    """
-    alike = ("topic", "partition", "epochs", "replicas", "note")
-    bucket = F.expr(f"offset div {bucket_offsets}")
-    order = Window.partitionBy("topic", "partition", bucket, "epochs", "replicas", "note").orderBy("offset")
-    numbered = findings.withColumn("_run", F.col("offset") - F.row_number().over(order))
-    grouped = numbered.groupBy(*alike, bucket.alias("_bucket"), "_run").agg(
-        F.min("offset").alias("first_offset"), F.max("offset").alias("last_offset"), F.count("*").alias("records")
-    )
-    return grouped.select(
-        *columns(
-            kind=F.lit(kind.value), topic=F.col("topic"), partition=F.col("partition"), epochs=F.col("epochs"),
-            replicas=F.col("replicas"), first_offset=F.col("first_offset"), last_offset=F.col("last_offset"),
-            records=F.col("records"), detail=detail,
-        )
-    )  # fmt: skip
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:

@@ -1,35 +1,37 @@
 """The table to which each audit adds its findings: Delta or Parquet, in a folder, or Delta in an object store.
 
-Owns the columns of a run, and how a run gets into the table at once or not at all. Tasks write files; of Delta one
-commit names those that count, and of Parquet one rename shows their folder. Whatever is killed before it leaves files
-that no reader sees. What earlier runs have added stays. A run that has found nothing is one row without a kind.
+Owns the columns of a run, and how a run gets into the table at once or not at all. An engine runs a `Writer` over its
+rows, in one task or in many; of Delta one commit names the files that count, and of Parquet one rename shows their
+folder. Whatever is killed before it leaves files that no reader sees. What earlier runs have added stays. A run that
+has found nothing is one row without a kind.
 
-Delta's files are written by tasks through `deltalake`, and not by Spark, whose object stores are jars that are not
-here. Must not import pyspark before a job runs: `check` is called without Java.
+Delta's files are written through `deltalake`, and not by Spark, whose object stores are jars that are not here.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
+from uuid import uuid4
 
-from tanist.spark.jobs import delta_files
+from tanist.spark.jobs.audit.findings import SCHEMA
 from tanist.spark.jobs.preconditions import Unfit, listed, writable_below
-from tanist.spark.stores import SCHEMES, failing, reason, scheme_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from tanist.spark.stores import SCHEMES, failing, filesystem, reason, scheme_of
 
 TableFormat = Literal["delta", "parquet"]
 FORMATS: Final = ("delta", "parquet")
 COMPACTED_EVERY: Final = 64
 """Commits. An audit every ten minutes adds 50,000 small files a year."""
-_RUN: Final = "run_id string, run_time timestamp, commit string, data string"
-_ROWS_A_FILE: Final = 1_000_000
+ROWS_A_FILE: Final = 1_000_000
+WRITTEN: Final = "path string, size_bytes bigint, records bigint"
+"""The rows of a `Writer`: one for its file, if there was something to write."""
+COLUMNS: Final = f"run_id string, run_time timestamp, commit string, data string, {SCHEMA}, explained string"
 _DELTA_LOG: Final = "_delta_log"
 _FOLDER_OF_RUN: Final = "run_id="
 _UNFINISHED: Final = "_unfinished-"
@@ -70,33 +72,36 @@ class FindingsTable:
         if self.format == "delta" and (self._scheme is not None or (Path(self.place) / _DELTA_LOG).is_dir()):
             self._check_table()
 
-    def append(self, findings: DataFrame, run: Run) -> None:
-        """Add a run: all its rows, or none. `findings` has the columns of `findings.SCHEMA`, and `explained`."""
-        rows = findings.select(*_columns_of(run), "*")
-        rows = rows.coalesce(max(1, findings.count() // _ROWS_A_FILE))
+    def append(self, write: Write | None, run: Run) -> None:
+        """Add a run: all its rows, or none. None: it has found nothing."""
+        if write is None:
+            write = _nothing_found
         if self.format == "parquet":
-            self._rename(rows, run)
+            self._rename(write, run)
         else:
-            self._commit(rows)
+            self._commit(write, run)
 
-    def _rename(self, rows: DataFrame, run: Run) -> None:
+    def _rename(self, write: Write, run: Run) -> None:
         """The run is in the name of its folder, which Spark, DuckDB and Arrow make a column of."""
-        # The default of Spark is a form of 12 bytes that nobody else writes any more.
-        rows.sparkSession.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         unfinished = Path(self.place) / f"{_UNFINISHED}{run.run_id}"
-        rows.drop("run_id").write.parquet(unfinished.as_uri())
+        unfinished.mkdir(parents=True)
+        list(write(Writer(str(unfinished), self.format, run)))
         os.rename(unfinished, Path(self.place) / f"{_FOLDER_OF_RUN}{run.run_id}")
 
-    def _commit(self, rows: DataFrame) -> None:
+    def _commit(self, write: Write, run: Run) -> None:
         from deltalake import DeltaTable
-        from pyspark.sql.pandas.types import to_arrow_schema
+        from deltalake.transaction import AddAction
 
-        schema = to_arrow_schema(rows.schema, timezone="UTC")
+        writer = Writer(self.place, self.format, run)
         with failing(self.place):
-            table = DeltaTable.create(self.place, schema, mode="ignore")
-            files = delta_files.write(rows, self.place)
+            table = DeltaTable.create(self.place, writer.schema, mode="ignore")
+            files = list(write(writer))
             now_ms = time.time_ns() // 1_000_000
-            table.create_write_transaction([file.added(now_ms) for file in files], "append", schema)
+            added = [
+                AddAction(file["path"], file["size_bytes"], {}, now_ms, True, f'{{"numRecords": {file["records"]}}}')
+                for file in files
+            ]
+            table.create_write_transaction(added, "append", writer.schema)
             table.update_incremental()
             if table.version() % COMPACTED_EVERY == 0:
                 table.optimize.compact()
@@ -106,20 +111,83 @@ class FindingsTable:
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
+        from tanist.spark.jobs.audit.arrow_columns import columns_of
+
         try:
             if not DeltaTable.is_deltatable(self.place):
                 return
             names = [field.name for field in DeltaTable(self.place).schema().fields]
         except (OSError, DeltaError, ValueError) as error:
             raise Unfit(f"the findings' table {reason(self.place, error)}") from error
-        if names != _names():
+        if names != list(columns_of(COLUMNS)):
             raise Unfit(f"{self.place} is a table with other columns than findings: name another")
 
 
-def nothing_found(like: DataFrame) -> DataFrame:
-    """The row of a run that has found nothing, with these columns."""
-    empty = ["0L AS records" if name == "records" else f"CAST(NULL AS {kind}) AS {name}" for name, kind in like.dtypes]
-    return like.sparkSession.range(1).selectExpr(*empty)
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Puts rows into a file of the table, with a name that no other attempt has. Goes to tasks."""
+
+    place: str
+    format: TableFormat
+    run: Run
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Of Arrow batches with the columns of `findings.SCHEMA`, and `explained`, in any order; rows of `WRITTEN`."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        first = next(batches, None)
+        if first is None:
+            return
+        path, records = f"part-{uuid4()}.snappy.parquet", 0
+        with failing(self.place):
+            store = filesystem(self.place)
+            with store.open_output_stream(path) as file, pq.ParquetWriter(file, self.schema) as writer:
+                for batch in chain([first], batches):
+                    writer.write_batch(self._whole(batch))
+                    records += batch.num_rows
+            size_bytes = store.get_file_info(path).size
+        yield pa.RecordBatch.from_pylist([{"path": path, "size_bytes": size_bytes, "records": records}])
+
+    @property
+    def schema(self) -> Any:
+        import pyarrow as pa
+
+        from tanist.spark.jobs.audit.arrow_columns import columns_of
+
+        kinds = columns_of(COLUMNS)
+        if self.format == "parquet":
+            del kinds["run_id"]
+        return pa.schema(kinds)
+
+    def _whole(self, batch: Any) -> Any:
+        import pyarrow as pa
+
+        run = asdict(self.run)
+        run["run_time"] = run.pop("time")
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.repeat(pa.scalar(run[field.name], field.type), batch.num_rows)
+                if field.name in run
+                else batch.column(field.name).cast(field.type)
+                for field in self.schema
+            ],
+            schema=self.schema,
+        )
+
+
+Write = Callable[[Writer], Iterable[Mapping[str, Any]]]
+"""Runs the writer over all rows, and gives its rows."""
+
+
+def _nothing_found(writer: Writer) -> list[dict[str, Any]]:
+    import pyarrow as pa
+
+    from tanist.spark.jobs.audit.arrow_columns import columns_of
+
+    kinds = columns_of(f"{SCHEMA}, explained string")
+    row = pa.RecordBatch.from_pylist([{"records": 0}], pa.schema(kinds))
+    return [each for batch in writer(iter([row])) for each in batch.to_pylist()]
 
 
 def _check_folder(folder: Path, format: TableFormat) -> None:
@@ -135,17 +203,3 @@ def _check_folder(folder: Path, format: TableFormat) -> None:
         if others:
             raise Unfit(f"{folder} has other files ({listed(others)}): name another folder")
     writable_below(folder)
-
-
-def _names() -> list[str]:
-    from tanist.spark.jobs.audit.findings import SCHEMA
-
-    return [each.split()[0] for each in (*_RUN.split(","), *SCHEMA.split(","), "explained")]
-
-
-def _columns_of(run: Run) -> list[Any]:
-    from pyspark.sql import functions as F
-
-    values = (run.run_id, run.time, run.commit, run.data)
-    fields = (each.split() for each in _RUN.split(","))
-    return [F.lit(value).cast(kind).alias(name) for value, (name, kind) in zip(values, fields)]

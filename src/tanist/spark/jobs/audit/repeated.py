@@ -11,15 +11,13 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Event
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tanist.broker.metrics.definition import counter, gauge
 from tanist.broker.metrics.text import Exposition
 from tanist.lab.anomalies import OF_AUDITS
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tanist.spark.jobs.audit.result import AuditResult
 
 _CLEAN, _FOUND, _UNJUDGED = "clean", "found", "unjudged"
@@ -102,10 +100,11 @@ def repeat(
         stopped.wait(max(0.0, begun_s + every_s - time.monotonic()))
 
 
-def until_interrupted(spark: SparkSession, task: Callable[[Event], None]) -> None:
-    """Run a task until it ends, or a signal interrupts this thread: then it is to stop, and its jobs are cancelled.
+def until_interrupted(session: Any, task: Callable[[Event], None]) -> None:
+    """Run a task until it ends, or a signal interrupts this thread: then it is to stop, and its work is cancelled.
 
-    A thread of its own, because PySpark's connection to Java does not survive an interrupted call.
+    `session` is that of the task's audits. A thread of its own, because PySpark's connection to Java does not survive
+    an interrupted call.
     """
     stopped = Event()
     with ThreadPoolExecutor(1) as pool:
@@ -115,14 +114,19 @@ def until_interrupted(spark: SparkSession, task: Callable[[Event], None]) -> Non
         except KeyboardInterrupt:
             stopped.set()
             while not wait((running,), _CANCELLED_EVERY_S).done:
-                _cancel_jobs(spark)
+                _cancel(session)
             running.result()
 
 
-def _cancel_jobs(spark: SparkSession) -> None:
+def _cancel(session: Any) -> None:
+    from tanist.spark.jobs.audit.by_duckdb.session import DuckDB
+
+    if isinstance(session, DuckDB):
+        session.cancel()
+        return
     from pyspark.sql.utils import is_remote
 
     if is_remote():
-        spark.interruptAll()
+        session.interruptAll()
     else:
-        spark.sparkContext.cancelAllJobs()
+        session.sparkContext.cancelAllJobs()

@@ -1,17 +1,77 @@
-"""The result of an audit."""
+"""The result of an audit, and what it is made of."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import Anomaly
-from tanist.spark.jobs.audit.clients import HighWatermarkPoint
 from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts
 from tanist.spark.jobs.audit.findings import Counts, Finding
-from tanist.spark.jobs.audit.logs import Known
+from tanist.spark.jobs.audit.log_files import Known
 from tanist.spark.jobs.audit.metadata import NOTHING, Metadata
-from tanist.spark.jobs.audit.transactions import OpenTransaction
+
+
+@dataclass(frozen=True, slots=True)
+class HighWatermarkPoint:
+    """The greatest offset that clients had seen up to a moment: the high watermark was at least one above."""
+
+    topic: str
+    partition: int
+    at_ns: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCounts:
+    sends: int
+    """Acknowledged."""
+    expired: int
+    """Of those, the ones from before the log's start."""
+    polled: int
+    partitions: frozenset[str]
+    """As histories name them: "orders-3"."""
+    unplaced: int = 0
+    """Acknowledged sends whose offsets nobody knows; they are not in `sends`."""
+    first_ns: int | None = None
+    last_ns: int | None = None
+
+    @staticmethod
+    def of(rows: Iterable[Mapping[str, Any]]) -> ClientCounts:
+        """Of place, placed, claims, sends, expired, polled, first_ns, last_ns: with offsets and without, by place."""
+        found = list(rows)
+        placed = [row for row in found if row["placed"]]
+        times = [row[name] for row in placed for name in ("first_ns", "last_ns") if row[name] is not None]
+        sends, expired, polled = (sum(row[name] for row in placed) for name in ("sends", "expired", "polled"))
+        return ClientCounts(
+            sends, expired, polled,
+            frozenset(row["place"] for row in placed),
+            sum(row["claims"] for row in found if not row["placed"]),
+            min(times, default=None), max(times, default=None),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction without a marker at the end of a log."""
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_offset: int
+    records: int
+
+    def __str__(self) -> str:
+        same = self.first_offset == self.last_offset
+        offsets = f"offset {self.first_offset}" if same else f"offsets {self.first_offset}..{self.last_offset}"
+        return f"{self.topic}-{self.partition} {offsets}, producer {self.producer_id} epoch {self.producer_epoch}"
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 @dataclass(slots=True)

@@ -1,23 +1,15 @@
-"""Stretches of segment files that a job has chosen itself, as one DataFrame.
+"""Stretches of segment files that an audit has chosen itself, and what is in them.
 
-Owns the way from a job's plan (which bytes, which offsets of them, dealt out to tasks) to tasks that read it. It is not
-for users: `tanist-segments` plans for them. A job that reads hundreds of stretches of a few kilobytes would have Spark
-plan each of them through a Python process of its own; here all are one relation. A task may also give, instead of rows,
-what they come to (`audit.sums`); and instead of a value its hash.
+Owns the way from a plan (which bytes, and which offsets of them) to rows of `tanist-segments`, or to what they come to
+(`audit.sums`). It is not for users: `tanist-segments` plans for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import Any, NamedTuple
 
 from tanist.spark.jobs.audit import sums as audit_sums
-from tanist.spark.jobs.dealt import dealt
-
-_VALUE_HASH: Final = "value_hash"
 
 
 class SegmentRange(NamedTuple):
@@ -35,45 +27,20 @@ class SegmentRange(NamedTuple):
     most: int | None
 
 
-Fields: TypeAlias = Sequence[Any]
-"""Those of a range, as they come to a task."""
+def rows_of(each: SegmentRange, columns: Sequence[str]) -> Iterator[Any]:
+    """The rows with these columns."""
+    for found in _rows(each, columns):
+        if each.least is not None and each.most is not None:
+            yield _within(found, each.least, each.most)
+        else:
+            yield found
 
 
-def read_ranges(spark: SparkSession, shares: Sequence[Sequence[SegmentRange]], schema: str) -> DataFrame:
-    """The rows of `tanist-segments` with these columns, of these ranges; also with the column `value_hash`."""
-    columns = [each.split()[0] for each in schema.split(",")]
-    return dealt(spark, shares, partial(_rows_of_share, columns), schema)
-
-
-def read_sums(spark: SparkSession, shares: Sequence[Sequence[Sequence[SegmentRange]]], *, values: bool) -> DataFrame:
-    """The sums of these ranges: rows of `audit_sums.SCHEMA`, several for a bucket that several ranges share.
-
-    A share has groups of ranges: those of a group are the same stretch of several replicas, and have most batches in
-    common.
-    """
-    return dealt(spark, shares, partial(_sums_of_share, audit_sums.columns(values=values)), audit_sums.SCHEMA)
-
-
-def _rows_of_share(columns: Sequence[str], share: Sequence[Fields]) -> Iterator[Any]:
-    for fields in share:
-        each = SegmentRange(*fields)
-        for found in _rows(each, columns):
-            if each.least is not None and each.most is not None:
-                yield _within(found, each.least, each.most)
-            else:
-                yield found
-
-
-def _sums_of_share(columns: Sequence[str], share: Sequence[Sequence[Fields]]) -> Iterator[Any]:
-    for group in share:
-        yield from sums_of_group(columns, [SegmentRange(*fields) for fields in group])
-
-
-def sums_of_group(columns: Sequence[str], group: Sequence[SegmentRange]) -> Iterator[Any]:
-    """What is the same in several replicas is decoded once."""
+def sums_of_group(group: Sequence[SegmentRange]) -> Iterator[Any]:
+    """Rows of `audit_sums.SCHEMA`. What is the same in several replicas is decoded once."""
     if len(group) == 1:
         (each,) = group
-        for found in _rows(each, columns):
+        for found in _rows(each, audit_sums.COLUMNS):
             yield audit_sums.summed(found, each.topic, each.partition, each.replica)
         return
     from tanist.spark.jobs.audit.known_batches import KnownBatches
@@ -81,7 +48,7 @@ def sums_of_group(columns: Sequence[str], group: Sequence[SegmentRange]) -> Iter
     known = KnownBatches()
     for each in group:
         origin = (each.topic, each.partition, each.replica)
-        for found in _rows(each, [*columns, "batch_offset"], known.unknown):
+        for found in _rows(each, [*audit_sums.COLUMNS, "batch_offset"], known.unknown):
             sums = audit_sums.apart(found)
             known.add(sums)
             yield audit_sums.rows_of(audit_sums.in_buckets(sums), audit_sums.damages_in(found), *origin)
@@ -97,12 +64,8 @@ def _rows(each: SegmentRange, columns: Sequence[str], unknown: Any = None) -> It
     from tanist.spark.segments.arrow_rows import Origin
     from tanist.spark.segments.reading import Wanted, read_stretch
 
-    # A hash stands for the value, where it stood.
-    read = ["value" if name == _VALUE_HASH else name for name in columns]
     origin = Origin(each.topic, each.partition, each.replica, each.segment, each.salvage_id)
-    wanted = Wanted(each.least, each.most)
-    for found in read_stretch(each.path, each.start, each.end, origin, read, wanted, unknown):
-        yield _hashed(found) if _VALUE_HASH in columns else found
+    return read_stretch(each.path, each.start, each.end, origin, columns, Wanted(each.least, each.most), unknown)
 
 
 def _within(batch: Any, least: int, most: int) -> Any:
@@ -111,20 +74,3 @@ def _within(batch: Any, least: int, most: int) -> Any:
 
     offset = batch.column("offset")
     return batch.filter(pc.and_(pc.greater_equal(offset, least), pc.less_equal(offset, most)))
-
-
-def _hashed(batch: Any) -> Any:
-    """Values as Spark's `xxhash64` of them."""
-    import numpy as np
-    import pyarrow as pa
-
-    from tanist.spark.jobs.audit.spark_hashes import of_bytes
-
-    number = batch.schema.get_field_index("value")
-    values = batch.column(number)
-    _, bounds, data = values.buffers()
-    ends = np.frombuffer(bounds, np.int32, len(values) + 1, 4 * values.offset).astype(np.int64)
-    lengths = np.where(values.is_null().to_numpy(zero_copy_only=False), -1, np.diff(ends))
-    content = np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
-    hashes = pa.array(of_bytes(content, ends[:-1], lengths).view(np.int64))
-    return batch.set_column(number, _VALUE_HASH, hashes)

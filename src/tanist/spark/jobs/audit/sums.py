@@ -1,12 +1,10 @@
 """Level one of a log: of each replica, epoch and bucket of offsets, how many records there are and what they come to.
 
-Owns the sums, in two ways. A log that is read from segment files is summed up where it is read (`summed`), a batch of
-rows at a time, so that hundreds of records reach the JVM as one row. A log that is a DataFrame is summed up by Spark
-(`of_rows`). Exclusive-or puts sums together in any order, `together` does.
+Owns the sums of a log that is read from segment files: it is summed up where it is read (`summed`), a batch of rows at
+a time, so that hundreds of records are one row. Exclusive-or puts sums together in any order.
 
-`hash` is over offset, epoch and fingerprint, and means something only beside others of its log; `value_hash` is over
-offset and value, of records and not of control records, and is the one that clients' histories are summed up by.
-`transactional` counts the records and markers of transactions.
+`hash` is over offset, epoch and fingerprint, and means something only beside others of its log. `transactional` counts
+the records and markers of transactions.
 """
 
 from __future__ import annotations
@@ -15,70 +13,31 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
-from tanist.spark.jobs.audit.spark_hashes import of_longs
+from tanist.spark.segments.fingerprints import finished
 
-BUCKET_OFFSETS: Final = 512
-"""Small, so that a bucket which has to be read again is little, however many records are wrong."""
+BUCKET_OFFSETS: Final = 4096
+"""So many offsets are compared as one, and read again as one."""
 BUCKET: Final = f"offset div {BUCKET_OFFSETS}"
 SCHEMA: Final = (
     "topic string, partition int, replica int, leader_epoch int, bucket bigint, records bigint, hash bigint,"
-    " first_offset bigint, last_offset bigint, damages bigint, value_records bigint, value_hash bigint,"
-    " transactional bigint"
+    " first_offset bigint, last_offset bigint, damages bigint, transactional bigint"
 )
-_BY: Final = ("topic", "partition", "replica", "leader_epoch", "bucket")
-
-
-def columns(*, values: bool) -> list[str]:
-    """The columns to read for it; `value_hash` stays 0 without `values`."""
-    return [
-        "leader_epoch",
-        "offset",
-        "fingerprint",
-        "damage",
-        "is_transactional",
-        *(["is_control", "value_hash"] if values else []),
-    ]
-
-
-def together(sums: DataFrame) -> DataFrame:
-    """One row for each replica, epoch and bucket."""
-    return sums.groupBy(*_BY).agg(
-        F.sum("records").alias("records"), F.expr("bit_xor(hash)").alias("hash"),
-        F.min("first_offset").alias("first_offset"), F.max("last_offset").alias("last_offset"),
-        F.sum("damages").alias("damages"), F.sum("value_records").alias("value_records"),
-        F.expr("bit_xor(value_hash)").alias("value_hash"), F.sum("transactional").alias("transactional"),
-    )  # fmt: skip
-
-
-def of_rows(rows: DataFrame, *, values: bool) -> DataFrame:
-    """Of a DataFrame with the columns of `_BY`, but for the bucket, and those of `columns`."""
-    sound, valued = "damage is null", "damage is null and not is_control" if values else "false"
-    value_hash = f"if({valued}, xxhash64(offset, value_hash), 0L)" if values else "0L"
-    return rows.groupBy(*_BY[:-1], F.expr(BUCKET).alias("bucket")).agg(
-        F.expr(f"count_if({sound})").alias("records"),
-        F.expr(f"bit_xor(if({sound}, xxhash64(offset, leader_epoch, fingerprint), 0L))").alias("hash"),
-        F.expr(f"min(if({sound}, offset, null))").alias("first_offset"),
-        F.expr(f"max(if({sound}, offset, null))").alias("last_offset"),
-        F.expr("count_if(damage is not null)").alias("damages"),
-        F.expr(f"count_if({valued})").alias("value_records"),
-        F.expr(f"bit_xor({value_hash})").alias("value_hash"),
-        F.expr(f"count_if({sound} and is_transactional)").alias("transactional"),
-    )  # fmt: skip
-
+COLUMNS: Final = ("leader_epoch", "offset", "fingerprint", "damage", "is_transactional")
+"""The columns of `tanist-segments` that are summed up."""
+_OF_OFFSET: Final = np.uint64(0x9E3779B97F4A7C15)
+_OF_EPOCH: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 
 Sums: TypeAlias = dict[str, Any]
 """An array for each of the columns `leader_epoch`, `bucket` and those of `_TOGETHER`."""
 _TOGETHER: Final = {
     "records": np.add, "hash": np.bitwise_xor, "first_offset": np.minimum, "last_offset": np.maximum,
-    "value_records": np.add, "value_hash": np.bitwise_xor, "transactional": np.add,
+    "transactional": np.add,
 }  # fmt: skip
 
 
 def summed(batch: Any, topic: str, partition: int, replica: int | None) -> Any:
-    """A row for each bucket that the records of a batch of `columns` run through; damage is counted in one."""
+    """A row for each bucket that the records of a batch of `COLUMNS` run through; damage is counted in one."""
     return rows_of(in_buckets(apart(batch)), damages_in(batch), topic, partition, replica)
 
 
@@ -97,7 +56,7 @@ def rows_of(found: Sums, damages: int, topic: str, partition: int, replica: int 
 
 
 def apart(batch: Any) -> Sums:
-    """The sums of each run of records of a batch of `columns` that are of one bucket and epoch.
+    """The sums of each run of records of a batch of `COLUMNS` that are of one bucket and epoch.
 
     With the column `batch_offset` also of one batch of the log; the sums have that column then, too. Damage does not
     count.
@@ -111,23 +70,14 @@ def apart(batch: Any) -> Sums:
     epochs, offsets, prints = (_numbers(batch[name]) for name in ("leader_epoch", "offset", "fingerprint"))
     columns = {"bucket": offsets // BUCKET_OFFSETS, **{name: _numbers(batch[name]) for name in keys}}
     starts = _runs(*columns.values())
-    none = np.zeros(len(starts), np.int64)
-    found = {
+    return {
         **{name: column[starts] for name, column in columns.items()},
         "records": np.diff(np.r_[starts, len(offsets)]),
-        "hash": np.bitwise_xor.reduceat(of_longs(offsets, epochs, prints), starts).view(np.int64),
+        "hash": np.bitwise_xor.reduceat(_mixed(offsets, epochs, prints), starts).view(np.int64),
         "first_offset": np.minimum.reduceat(offsets, starts),
         "last_offset": np.maximum.reduceat(offsets, starts),
-        "value_records": none,
-        "value_hash": none,
         "transactional": np.add.reduceat(_flags(batch["is_transactional"]).astype(np.int64), starts),
     }
-    if "value_hash" in names:
-        valued = ~_flags(batch["is_control"])
-        hashes = np.where(valued, of_longs(offsets, _numbers(batch["value_hash"])), np.uint64(0))
-        found["value_records"] = np.add.reduceat(valued.astype(np.int64), starts)
-        found["value_hash"] = np.bitwise_xor.reduceat(hashes, starts).view(np.int64)
-    return found
 
 
 def in_buckets(sums: Sums) -> Sums:
@@ -143,6 +93,11 @@ def _runs(*columns: Any) -> Any:
     """Where one of the columns changes, and at the beginning."""
     changes = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return np.flatnonzero(np.r_[True, changes])
+
+
+def _mixed(offsets: Any, epochs: Any, prints: Any) -> Any:
+    """64 bits of each record: of its place, and of what its fingerprint is of."""
+    return finished(prints.view(np.uint64) + offsets.view(np.uint64) * _OF_OFFSET + epochs.view(np.uint64) * _OF_EPOCH)
 
 
 def _numbers(column: Any) -> Any:

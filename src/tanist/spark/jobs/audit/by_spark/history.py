@@ -9,21 +9,21 @@ Values go on as 64-bit hashes; of 10^8 values two are mistaken for each other on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tanist.lab.history.operation import NEMESIS
-from tanist.spark.jobs.audit import events as audit_events
-from tanist.spark.jobs.audit.events import POLL, SEND
-from tanist.spark.jobs.audit.pairs import completed
-from tanist.spark.jobs.audit.parquet_lines import ParquetLines, hash_filter, parquet_lines
-from tanist.spark.jobs.audit.txn_operations import OPS_SCHEMA, sends_and_polls
+from tanist.spark.jobs.audit.by_spark.pairs import completed
+from tanist.spark.jobs.audit.by_spark.txn_operations import OPS_SCHEMA, sends_and_polls
+from tanist.spark.jobs.audit.history_files import NO_COLUMN, NO_TIME, HistoryUnfit, are_parquet
+
+POLL: Final = 1
+SEND: Final = 0
 
 _JSON_SCHEMA: Final = (
     "process string, type string, f string, id string, time_ns bigint, invoked_ns bigint, partition string,"
@@ -35,12 +35,6 @@ _FIELDS: Final = {
     "partition": "string", "value": "string", "offset": "bigint", "acks": "string", "idempotent": "boolean",
     "aborted": "boolean", "isolation": "string",
 }  # fmt: skip
-_PARQUET_MAGIC: Final = b"PAR1"
-_NO_TIME: Final = "operations of two lines can be put together only if the lines have time_ns"
-
-
-class HistoryUnfit(ValueError):
-    """A history that cannot be audited: what is wrong, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +45,10 @@ class History:
     """One row for each send, and for each polled record: side (`SEND` or `POLL`), process, place ("orders-3"), value,
     hash, offset, began_ns (null if nobody knows), ended_ns. Of sends: outcome (ok, fail, info), promised (acks=all),
     ordered (idempotent, which no producer is without acks=all), aborted. Of polls: committed (read_committed)."""
-    lines: ParquetLines | None = None
-    """The same, if tasks can read it themselves."""
 
     def of_topics(self, topics: Sequence[str]) -> History:
         """Only what was sent to these topics, or polled from them."""
-        events = self.events.where(F.regexp_replace("place", "-[0-9]+$", "").isin(list(topics)))
-        return History(events, None if self.lines is None else self.lines.of_topics(topics))
+        return History(self.events.where(F.regexp_replace("place", "-[0-9]+$", "").isin(list(topics))))
 
     @property
     def sends(self) -> DataFrame:
@@ -67,39 +58,16 @@ class History:
     def polls(self) -> DataFrame:
         return self.events.where(f"side = {POLL}")
 
-    def mapped(self, function: Callable[[Iterator[Any]], Iterator[Any]], schema: str) -> DataFrame:
-        """What `function` makes of the events (`events.Events`) of each task's share: a pass over the history."""
-        if self.lines is not None:
-            return self.lines.events(self.events.sparkSession, function, schema)
-        return self.events.selectExpr(*audit_events.FRAME).mapInArrow(partial(_of_frame, function), schema)
-
-    def with_values(self, values: DataFrame) -> DataFrame:
-        """Of the events those with these values, and perhaps others: `values` has place and hash."""
-        wanted = hash_filter(values) if self.lines is not None else None
-        if self.lines is None or wanted is None:
-            return self.events
-        return self.lines.picked(self.events.sparkSession, wanted)
-
-
-def _of_frame(function: Callable[[Iterator[Any]], Iterator[Any]], batches: Iterator[Any]) -> Iterator[Any]:
-    yield from function(audit_events.of_frame(batches))
-
 
 def read_history(spark: SparkSession, paths: Sequence[str | Path]) -> History:
     """Of files, or of folders of Parquet files."""
-    if not paths:
-        raise HistoryUnfit("no history was named")
-    parquet = [_is_parquet(Path(path)) for path in paths]
-    if any(parquet) != all(parquet):
-        raise HistoryUnfit("the histories are partly JSON Lines, partly Parquet: audit them as one or the other")
+    parquet = are_parquet(paths)
     # Java keeps the folder that was the current one when it started.
     named = [str(Path(path).absolute()) for path in paths]
-    if parquet[0]:
-        operations = spark.read.parquet(*named)
-        lines = _lines(operations)
-        kinds = _kinds(lines)
-        alone = "records" not in operations.columns and not (kinds.pairs or kinds.transactions)
-        return History(_all_events(lines, kinds), parquet_lines([Path(path) for path in paths]) if alone else None)
+    if parquet:
+        return history(spark.read.parquet(*named))
+    # Else an array is what its line has between its brackets, blanks included, and another line's array another value.
+    spark.conf.set("spark.sql.json.enableExactStringParsing", "false")
     # Text is read and parsed once: an audit looks at a history several times.
     return History(history(spark.read.schema(_JSON_SCHEMA).json(named)).events.persist())
 
@@ -114,7 +82,7 @@ def _lines(operations: DataFrame) -> DataFrame:
     there = dict(operations.dtypes)
     for name in ("process", "type", "f"):
         if name not in there:
-            raise HistoryUnfit(f"the history has no column {name}: docs/history.md says what a history is")
+            raise HistoryUnfit(NO_COLUMN.format(name))
     return operations.select(
         *(_field(name, kind, there) for name, kind in _FIELDS.items()),
         *(F.col(name) for name in ("records", "ops") if name in there),
@@ -123,7 +91,7 @@ def _lines(operations: DataFrame) -> DataFrame:
 
 def _all_events(lines: DataFrame, kinds: _Kinds) -> DataFrame:
     if kinds.untimed:
-        raise HistoryUnfit(_NO_TIME)
+        raise HistoryUnfit(NO_TIME)
     if kinds.pairs:
         events = _events(_paired(lines.where("f = 'send'"))).unionByName(_events(lines.where("f = 'poll'")))
     else:
@@ -165,13 +133,6 @@ def _field(name: str, kind: str, there: dict[str, str]) -> F.Column:
     if name not in there:
         return F.lit(None).cast(kind).alias(name)
     return F.col(name) if there[name] == kind else F.col(name).cast(kind).alias(name)
-
-
-def _is_parquet(path: Path) -> bool:
-    if path.is_dir():
-        return True
-    with path.open("rb") as file:
-        return file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC
 
 
 def _events(lines: DataFrame) -> DataFrame:

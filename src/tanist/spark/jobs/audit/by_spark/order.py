@@ -4,9 +4,7 @@ Owns the rule: take two sends of one process to one partition, both acknowledged
 after the first was acknowledged, the second stands behind the first. A record's place is its first one in the log: a
 record that was acknowledged at one offset and stands at another, or at two, is looked at where it is.
 
-A first look that sorts nothing as a whole (`order_blocks`) settles almost all producers. The others are held against
-the exact rule, and so are those with records that stand elsewhere than they were acknowledged. Sends whose beginning is
-not known prove nothing.
+Sends whose beginning is not known prove nothing.
 """
 
 from __future__ import annotations
@@ -20,14 +18,14 @@ from pyspark.sql import functions as F
 
 from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import Anomaly
-from tanist.spark.jobs.audit import order_blocks
-from tanist.spark.jobs.audit import values as audit_values
+from tanist.spark.jobs.audit.by_spark import values as audit_values
+from tanist.spark.jobs.audit.by_spark.findings import columns
+from tanist.spark.jobs.audit.by_spark.history import History
+from tanist.spark.jobs.audit.by_spark.logs import Logs
 from tanist.spark.jobs.audit.facts import PartitionFacts
-from tanist.spark.jobs.audit.findings import columns
-from tanist.spark.jobs.audit.history import History
-from tanist.spark.jobs.audit.logs import Logs, Stretch, stretches_at
+from tanist.spark.jobs.audit.log_files import Stretch, stretches_at
+from tanist.spark.jobs.audit.rules import PLACES_MAX
 
-_PLACES_MAX: Final = 20_000
 _NAMES: Final = ("process", "place", "offset", "began_ns", "ended_ns")
 
 
@@ -45,19 +43,13 @@ class Placed:
 def check(
     logs: Logs,
     history: History,
-    blocks: DataFrame,
     suspects: DataFrame | None,
     facts: Mapping[TopicPartition, PartitionFacts],
     *,
     keep: Callable[[DataFrame], DataFrame],
 ) -> DataFrame | None:
-    """The findings, or None without any. `blocks` are those of all sends (`values.folded`), `suspects` are those of
-    `values.compare`, if there are suspect values."""
-    sends = placed(history, suspects)
-    producers = keep(suspected(blocks, sends))
-    if not producers.count():
-        return None
-    found = keep(reordered(sends, producers))
+    """The findings, or None without any. `suspects` are those of `values.compare`, if there are suspect values."""
+    found = keep(reordered(placed(history, suspects)))
     if not found.count():
         return None
     return findings(found, audit_values.reference(logs, facts, places(found)), history)
@@ -81,26 +73,20 @@ def placed(history: History, known: DataFrame | None) -> Placed:
     )
 
 
-def suspected(blocks: DataFrame, sends: Placed) -> DataFrame:
-    """The producers (process, place) that have to be held against the rule: mostly none."""
-    found = order_blocks.suspected(blocks)
-    return found if sends.moved is None else found.unionByName(sends.moved.select("process", "place")).distinct()
-
-
-def reordered(sends: Placed, producers: DataFrame) -> DataFrame:
-    """Each record of these producers that stands before one that had been acknowledged when it was sent.
+def reordered(sends: Placed) -> DataFrame:
+    """Each record that stands before one of its producer that had been acknowledged when it was sent.
 
     process, place, offset, began_ns; `behind` is the greatest offset of those before it.
     """
-    suspects = sends.trusted.join(F.broadcast(producers), ["process", "place"], "left_semi")
+    placed = sends.trusted
     if sends.moved is not None:
-        suspects = suspects.unionByName(sends.moved.select(*_NAMES))
+        placed = placed.unionByName(sends.moved.select(*_NAMES))
     # The events of a producer, in time: acknowledgements, and beginnings of sends, which come after those of the
     # same moment.
-    events = suspects.select(
+    events = placed.select(
         "process", "place", "offset", F.col("ended_ns").alias("at_ns"), F.lit(0).alias("began")
     ).unionByName(
-        suspects.where("began_ns is not null").select(
+        placed.where("began_ns is not null").select(
             "process", "place", "offset", F.col("began_ns").alias("at_ns"), F.lit(1).alias("began")
         )
     )
@@ -118,8 +104,8 @@ def reordered(sends: Placed, producers: DataFrame) -> DataFrame:
 
 def places(found: DataFrame) -> list[Stretch] | None:
     """Where in the log they stand; None if that is nearly everywhere."""
-    rows = found.select("place", "offset").distinct().limit(_PLACES_MAX + 1).collect()
-    if len(rows) > _PLACES_MAX:
+    rows = found.select("place", "offset").distinct().limit(PLACES_MAX + 1).collect()
+    if len(rows) > PLACES_MAX:
         return None
     return stretches_at((row.place, row.offset, row.offset) for row in rows)
 
@@ -128,8 +114,9 @@ def findings(found: DataFrame, log: DataFrame, history: History) -> DataFrame:
     """The same as findings, with the values that stand there. `found` is small, and was looked at: it is not empty."""
     there = log.join(F.broadcast(found.select("place", "offset").distinct()), ["place", "offset"], "left_semi")
     there = there.select("place", "offset", "hash").dropDuplicates(["place", "offset"])
-    named = found.join(there, ["place", "offset"], "left")
-    values = history.sends.select("process", "place", "hash", "began_ns", "value")
+    named = found.join(there, ["place", "offset"], "left").distinct()
+    # A send that was written down twice is one.
+    values = history.sends.select("process", "place", "hash", "began_ns", "value").distinct()
     valued = values.join(F.broadcast(named), ["process", "place", "hash", "began_ns"])
     return valued.select(
         *columns(

@@ -1,21 +1,17 @@
-"""The replicas' logs, as an audit wants to read them: all of a column set, or only some stretches of offsets.
+"""The replicas' log files below a cluster's folder, for an audit: which there are, and which bytes of them to read.
 
-Owns what is known of a cluster's folder without opening segments (which replicas there are, high watermarks, what is in
-the salvage), and how few bytes a second look at a few offsets may read. `FrameLogs` serves an audit of DataFrames from
-anywhere.
+Owns what is known without opening segments (which replicas there are, high watermarks, what is in the salvage), and how
+few bytes a second look at a few offsets may read. It reads no records: an engine does.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, Protocol, TypeAlias, TypeVar
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from typing import Final, TypeAlias
 
 from tanist.client.topic_partition import TopicPartition
 from tanist.log.checkpoints import (
@@ -27,9 +23,7 @@ from tanist.log.checkpoints import (
 from tanist.log.names import parse_folder
 from tanist.log.salvage.manifest import Manifest
 from tanist.runtime.client.salvaged import find_entries
-from tanist.spark.jobs.audit import sums as audit_sums
-from tanist.spark.jobs.audit.segment_ranges import SegmentRange, read_ranges, read_sums
-from tanist.spark.jobs.dealt import usual_tasks
+from tanist.spark.jobs.audit.segment_ranges import SegmentRange
 from tanist.spark.jobs.preconditions import INTERNAL
 from tanist.spark.segments.ranges import Bounds, several_stretches
 from tanist.spark.segments.replica_files import SegmentFile, segment_files
@@ -37,21 +31,10 @@ from tanist.spark.stores import path_of
 
 _STRETCHES_MAX: Final = 4096
 """Each stretch that is read apart is looked up in the index of each replica's segments."""
-_CONDITIONS_MAX: Final = 32
-_TASK_BYTES: Final = 128 << 20
-
-Dealt = TypeVar("Dealt")
+_RANGE_BYTES: Final = 128 << 20
 
 Holder = tuple[str, int, int]
 """Topic, partition and replica."""
-
-COLUMNS: Final = {
-    "topic": "string", "partition": "int", "replica": "int", "leader_epoch": "int", "offset": "bigint",
-    "key": "binary", "value": "binary", "is_control": "boolean", "crc_ok": "boolean", "fingerprint": "bigint",
-    "batch_position": "bigint", "segment": "bigint", "salvage_id": "string", "damage": "string",
-    "timestamp": "timestamp", "producer_id": "bigint", "producer_epoch": "int", "sequence": "int",
-    "is_transactional": "boolean", "value_hash": "bigint", "batch_offset": "bigint",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,31 +65,8 @@ class Known:
     salvage: tuple[Manifest, ...] = ()
 
 
-class Logs(Protocol):
-    """Where an audit reads. Rows of `COLUMNS`, as many of them as are named."""
-
-    def rows(self, columns: Sequence[str], *, holders: Holders = None, near: Near = None) -> DataFrame:
-        """Of all replicas, or of these only; all offsets, or these and some between them."""
-        ...
-
-    def sums(self, *, values: bool) -> DataFrame:
-        """The sums of all replicas' records by buckets: rows of `audit_sums.SCHEMA`, perhaps several for a bucket."""
-        ...
-
-    def salvaged(self, columns: Sequence[str], near: Near) -> DataFrame | None:
-        """Rows of the salvage."""
-        ...
-
-
-class SegmentLogs:
-    """Segment files below a folder.
-
-    They are planned here, and read by tasks that get their byte ranges: a look at a few offsets of one replica opens
-    one file, and Spark is not asked to plan each stretch by itself.
-    """
-
-    def __init__(self, spark: SparkSession, folder: str | Path, topics: Sequence[str] = ()) -> None:
-        self._spark = spark
+class LogFiles:
+    def __init__(self, folder: str | Path, topics: Sequence[str] = ()) -> None:
         self._topics = tuple(topics)
         found = segment_files(str(folder), contents="all")
         self._files = [file for file in found if self._wants(file.topic)]
@@ -138,49 +98,32 @@ class SegmentLogs:
                     found[*place, replica] = max(offset, found[*place, replica])
         return found
 
-    def rows(self, columns: Sequence[str], *, holders: Holders = None, near: Near = None) -> DataFrame:
+    def ranges(self, *, holders: Holders = None, near: Near = None) -> list[SegmentRange]:
+        """Of these replicas' logs; what is near, and a little more."""
         files = [
-            file
-            for file in self._files
-            if file.salvage_id is None and (holders is None or (file.topic, file.partition, file.replica) in holders)
+            file for file in self._logs() if holders is None or (file.topic, file.partition, file.replica) in holders
         ]
-        return self._read(files, columns, near)
+        return list(_ranges(files, near, _RANGE_BYTES))
 
-    def sums(self, *, values: bool) -> DataFrame:
-        files = [file for file in self._files if file.salvage_id is None]
-        return read_sums(self._spark, self._dealt(_common(files), _bytes_of), values=values)
+    def groups(self) -> list[list[SegmentRange]]:
+        """Of all logs: those together that are about the same stretch of a partition in several replicas."""
+        return _common(self._logs())
 
-    def salvaged(self, columns: Sequence[str], near: Near) -> DataFrame:
-        return self._read([file for file in self._files if file.salvage_id is not None], columns, near)
+    def salvaged(self, near: Near) -> list[SegmentRange]:
+        return list(_ranges([file for file in self._files if file.salvage_id is not None], near, _RANGE_BYTES))
 
-    def _read(self, files: Sequence[SegmentFile], columns: Sequence[str], near: Near) -> DataFrame:
-        schema = ", ".join(f"{name} {COLUMNS[name]}" for name in dict.fromkeys(columns))
-        return read_ranges(self._spark, self._shares(files, near), schema)
-
-    def _shares(self, files: Sequence[SegmentFile], near: Near) -> list[list[SegmentRange]]:
-        return self._dealt(_ranges(files, near, _TASK_BYTES), lambda each: each.end - each.start)
-
-    def _dealt(self, ranges: Iterable[Dealt], bytes_of: Callable[[Dealt], int]) -> list[list[Dealt]]:
-        """The largest first, in turn."""
-        ordered = sorted(ranges, key=bytes_of, reverse=True)
-        total_bytes = sum(map(bytes_of, ordered))
-        tasks = max(1, min(len(ordered), max(usual_tasks(self._spark), total_bytes // _TASK_BYTES)))
-        return [ordered[number::tasks] for number in range(tasks)]
+    def _logs(self) -> list[SegmentFile]:
+        return [file for file in self._files if file.salvage_id is None]
 
     def _wants(self, topic: str) -> bool:
         return topic in self._topics if self._topics else topic not in INTERNAL
 
 
-def _bytes_of(group: Sequence[SegmentRange]) -> int:
-    return sum(each.end - each.start for each in group)
-
-
 def _common(files: Sequence[SegmentFile]) -> list[list[SegmentRange]]:
-    """Ranges of all files, those together that are about the same stretch of a partition in several replicas."""
     replicas = max(Counter((file.topic, file.partition, file.base_offset) for file in files).values(), default=1)
     groups: dict[tuple[str, int, int, int], list[SegmentRange]] = {}
     of_file: Counter[str] = Counter()
-    for each in _ranges(files, None, _TASK_BYTES // replicas):
+    for each in _ranges(files, None, _RANGE_BYTES // replicas):
         groups.setdefault((each.topic, each.partition, each.segment, of_file[each.path]), []).append(each)
         of_file[each.path] += 1
     return list(groups.values())
@@ -197,57 +140,6 @@ def _ranges(files: Sequence[SegmentFile], near: Near, target_bytes: int) -> Iter
                 file.path, start, end, file.topic, file.partition, file.replica, file.base_offset, file.salvage_id,
                 bounds.least_offset, bounds.most_offset,
             )  # fmt: skip
-
-
-class FrameLogs:
-    """DataFrames with the columns of `tanist-segments`, as far as the audit needs them."""
-
-    def __init__(self, log: DataFrame, salvage: DataFrame | None = None) -> None:
-        self._log = log
-        self._salvage = salvage
-
-    def known(self) -> Known:
-        found = self._log.groupBy("topic", "partition").agg(F.collect_set("replica").alias("replicas")).collect()
-        return Known({(row.topic, row.partition): tuple(sorted(row.replicas)) for row in found})
-
-    def rows(self, columns: Sequence[str], *, holders: Holders = None, near: Near = None) -> DataFrame:
-        found = self._log
-        if holders is not None:
-            spark = found.sparkSession
-            table = spark.createDataFrame(list(holders), "topic string, partition int, replica int")
-            found = found.join(F.broadcast(table), ["topic", "partition", "replica"], "left_semi")
-        return _named(_within(found, near), columns)
-
-    def sums(self, *, values: bool) -> DataFrame:
-        names = ("topic", "partition", "replica", *audit_sums.columns(values=values))
-        return audit_sums.of_rows(self.rows(names), values=values)
-
-    def salvaged(self, columns: Sequence[str], near: Near) -> DataFrame | None:
-        return None if self._salvage is None else _named(_within(self._salvage, near), columns)
-
-
-def _within(frame: DataFrame, near: Near) -> DataFrame:
-    if near is None:
-        return frame
-    condition = F.lit(False)
-    for each in fewer(near, _CONDITIONS_MAX):
-        same = (F.col("topic") == each.topic) & (F.col("partition") == each.partition)
-        condition = condition | (same & F.col("offset").between(each.first, each.last))
-    return frame.where(condition)
-
-
-def _named(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
-    if "value_hash" in columns and "value" in frame.columns:
-        frame = frame.withColumn("value_hash", F.xxhash64("value"))
-    there = set(frame.columns)
-    # A column that is absent has the value of a sound record.
-    sound = {"is_control": F.lit(False), "is_transactional": F.lit(False), "crc_ok": F.lit(True)}
-    return frame.select(
-        *(
-            F.col(name) if name in there else sound.get(name, F.lit(None)).cast(COLUMNS[name]).alias(name)
-            for name in dict.fromkeys(columns)
-        )
-    )
 
 
 def stretches_at(wanted: Iterable[tuple[str, int, int]]) -> list[Stretch]:

@@ -10,26 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tanist.client.topic_partition import TopicPartition
 from tanist.lab.anomalies import Anomaly
-from tanist.spark.jobs.audit import sums as audit_sums
-from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts
-from tanist.spark.jobs.audit.findings import columns, runs
-from tanist.spark.jobs.audit.logs import Holder, Logs, Stretch
-
-BUCKET_OFFSETS: Final = 4096
-"""So many offsets are compared as one, and read again as one: eight buckets of `audit.sums`."""
-FLAT_SHARE: Final = 0.25
-"""If more buckets than this differ, all is read at once instead of twice."""
-STRETCHES_MAX: Final = 100_000
-
-_SUMS: Final = BUCKET_OFFSETS // audit_sums.BUCKET_OFFSETS
-BUCKET: Final = f"offset div {BUCKET_OFFSETS}"
+from tanist.spark.jobs.audit.by_spark import sums as spark_sums
+from tanist.spark.jobs.audit.by_spark.findings import columns, runs
+from tanist.spark.jobs.audit.by_spark.logs import Logs
+from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts, buckets_of
+from tanist.spark.jobs.audit.log_files import Holder, Stretch
+from tanist.spark.jobs.audit.rules import FLAT_SHARE, STRETCHES_MAX
+from tanist.spark.jobs.audit.sums import BUCKET, BUCKET_OFFSETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +32,9 @@ class ComparedReplicas:
     """Which plan the comparison took, and why."""
 
 
-def buckets(logs: Logs, *, values: bool) -> DataFrame:
+def buckets(logs: Logs) -> DataFrame:
     """Level one, of all replicas: rows of `audit.sums`, one for a bucket."""
-    return audit_sums.together(logs.sums(values=values))
+    return spark_sums.together(logs.sums())
 
 
 def epoch_ranges(level_one: DataFrame) -> list[EpochRange]:
@@ -104,20 +97,11 @@ def expected(spark: SparkSession, facts: Mapping[TopicPartition, PartitionFacts]
     )
 
 
-def buckets_of(facts: Mapping[TopicPartition, PartitionFacts]) -> int:
-    """How many those are."""
-    return sum(
-        (each.high_watermark - 1) // BUCKET_OFFSETS - each.start // BUCKET_OFFSETS + 1
-        for each in facts.values()
-        if each.high_watermark > each.start
-    )
-
-
 def differing(level_one: DataFrame, wanted: DataFrame) -> DataFrame:
     """Buckets (topic, partition, bucket) in which not all replicas have the same, or in which there is a hole."""
     of_replica = (
         level_one.where("records > 0")
-        .groupBy("topic", "partition", "replica", F.expr(f"bucket div {_SUMS}").alias("bucket"))
+        .groupBy("topic", "partition", "replica", "bucket")
         .agg(F.sum("records").alias("records"), F.expr("bit_xor(hash)").alias("hash"))
     )
     together = of_replica.groupBy("topic", "partition", "bucket").agg(

@@ -7,19 +7,17 @@ which are few, a bounded number reaches the driver.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
-from tanist.spark.jobs.audit.logs import Holders, Logs
+from tanist.spark.jobs.audit.by_spark.logs import Logs
+from tanist.spark.jobs.audit.log_files import Holders
+from tanist.spark.jobs.audit.result import OpenTransaction
+from tanist.spark.jobs.audit.rules import ABORTED, COMMITTED, OPEN, OPEN_MAX
 from tanist.wire.control import ControlKind
 
-COMMITTED: Final = "committed"
-ABORTED: Final = "aborted"
-OPEN: Final = "open"
-OPEN_MAX: Final = 1000
 _STRETCH_OFFSETS: Final = 1 << 16
 """A task looks at so many offsets of a producer at once, however much it has written."""
 _LOG: Final = ("topic", "partition", "replica")
@@ -28,27 +26,6 @@ _COLUMNS: Final = (
 )  # fmt: skip
 _KIND: Final = "int(conv(hex(substring(key, 3, 2)), 16, 10))"
 """Of a control record: its key is a version and a type, of two bytes each."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenTransaction:
-    """A transaction without a marker at the end of a log."""
-
-    topic: str
-    partition: int
-    producer_id: int
-    producer_epoch: int
-    first_offset: int
-    last_offset: int
-    records: int
-
-    def __str__(self) -> str:
-        same = self.first_offset == self.last_offset
-        offsets = f"offset {self.first_offset}" if same else f"offsets {self.first_offset}..{self.last_offset}"
-        return f"{self.topic}-{self.partition} {offsets}, producer {self.producer_id} epoch {self.producer_epoch}"
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def outcomes(logs: Logs, holders: Holders) -> DataFrame:

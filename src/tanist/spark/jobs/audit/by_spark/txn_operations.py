@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from tanist.spark.jobs.audit.pairs import completed
+from tanist.spark.jobs.audit.by_spark.pairs import completed
 
 OPS_SCHEMA: Final = (
     "array<struct<f string, partition string, value string, offset bigint,"

@@ -6,28 +6,24 @@ Owns the rows that history and log come to, the evidence, and the judgement of i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tanist.client.topic_partition import TopicPartition
-from tanist.lab.anomalies import Anomaly
-from tanist.spark.jobs.audit.events import POLL, SEND
+from tanist.spark.jobs.audit.by_spark.findings import columns
+from tanist.spark.jobs.audit.by_spark.history import POLL, SEND
 from tanist.spark.jobs.audit.facts import PartitionFacts
-from tanist.spark.jobs.audit.findings import columns
-
-OFFSETS_SHOWN: Final = 20
-"""Of one value: enough to understand the finding; a value may have been polled a million times."""
+from tanist.spark.jobs.audit.rules import OF_VALUES, Rule
 
 
-def rows(log: DataFrame, events: DataFrame, *, slim: bool) -> DataFrame:
+def rows(log: DataFrame, events: DataFrame) -> DataFrame:
     """Sends, polls and records of the log as rows of one shape."""
     is_send, is_ok = f"side = {SEND}", f"(side = {SEND} and outcome = 'ok')"
-    names = ["place", "hash", "sent", "acknowledged", "failed", "polled", "held", "offset"]
     clients = events.select(
         "place", "hash", F.expr(f"int({is_send})").alias("sent"),
         F.expr(f"int({is_ok} and promised)").alias("acknowledged"),
+        F.expr(f"int({is_ok} and offset is null)").alias("unplaced"),
         F.expr(f"int({is_send} and outcome = 'fail')").alias("failed"), F.expr(f"int(side = {POLL})").alias("polled"),
         F.lit(0).alias("held"), F.expr(f"if({is_ok} or side = {POLL}, offset, null)").alias("offset"),
         F.expr(f"int({is_send} and aborted)").alias("aborted"),
@@ -36,7 +32,7 @@ def rows(log: DataFrame, events: DataFrame, *, slim: bool) -> DataFrame:
         F.expr("int(committed)").alias("committed"), "value", "process", F.lit(None).cast("int").alias("epoch"),
         F.expr(f"if({is_ok} and ordered, struct(process, offset, began_ns, ended_ns), null)").alias("send"),
     )  # fmt: skip
-    none = (F.lit(0).alias(name) for name in ("sent", "acknowledged", "failed", "polled"))
+    none = (F.lit(0).alias(name) for name in ("sent", "acknowledged", "unplaced", "failed", "polled"))
     held = log.select(
         "place", "hash", *none, F.lit(1).alias("held"), "offset",
         *(F.lit(0).alias(name) for name in ("aborted", "unordered", "unknown", "committed")),
@@ -44,19 +40,12 @@ def rows(log: DataFrame, events: DataFrame, *, slim: bool) -> DataFrame:
         F.col("leader_epoch").alias("epoch"),
         F.lit(None).cast("struct<process: string, offset: bigint, began_ns: bigint, ended_ns: bigint>").alias("send"),
     )  # fmt: skip
-    if slim:
-        return clients.select(*names).unionByName(held.select(*names))
     return clients.unionByName(held)
-
-
-def of_values(events: DataFrame, values: DataFrame) -> DataFrame:
-    """Those with these values: place, hash."""
-    return events.join(F.broadcast(values), ["place", "hash"], "left_semi")
 
 
 def aggregate(log: DataFrame, events: DataFrame, suspects: DataFrame, aborted: DataFrame | None = None) -> DataFrame:
     """Everything known of the suspects, one row each. `held` and `places` are without aborted records."""
-    known = of_values(rows(log, events, slim=False), suspects)
+    known = rows(log, events).join(suspects, ["place", "hash"], "left_semi")
     if aborted is None:
         known = known.withColumn("held_aborted", F.lit(0))
     else:
@@ -92,44 +81,7 @@ def judged(spark: SparkSession, known: DataFrame, facts: Mapping[TopicPartition,
     topic = F.coalesce("topic", F.expr("regexp_replace(place, '-[0-9]+$', '')"))
     partition = F.coalesce("partition", F.expr("try_cast(substring_index(place, '-', -1) as int)"))
     full = full.withColumn("topic", topic).withColumn("partition", partition)
-    absent = "acknowledged > 0 and held = 0 and (acked_offset is null or start is null or acked_offset >= start)"
-    gone = "array_except(array_except(seen, places), aborted_places)"
-    read_aborted = "polled_committed > 0 and held = 0 and size(array_intersect(seen, aborted_places)) > 0"
-    found = [
-        _finding(f"{absent} and held_aborted = 0", Anomaly.LOST_WRITE, "acked_offset", "acked_offset", _lost_detail()),
-        _finding(
-            f"{absent} and held_aborted > 0", Anomaly.ABORTED_IN_LOG, "get(aborted_places, 0)",
-            "get(aborted_places, size(aborted_places) - 1)", "'lost to readers of committed records'",
-        ),
-        _finding(
-            "held > 1 and sent > 0 and unordered = 0", Anomaly.DUPLICATE, "get(places, 0)",
-            "get(places, size(places) - 1)", f"concat('at offsets ', {_listed('places')})",
-        ),
-        _finding(
-            f"size({gone}) > 0 and exists({gone}, o -> start is null or o >= start)", Anomaly.READ_LOST,
-            f"get({gone}, 0)", f"get({gone}, 0)",
-            f"concat('polled by ', {_listed('readers')}, if(held > 0, concat('; the log has it at ',"
-            f" {_listed('places')}), '; the log does not have it'))",
-        ),
-        _finding(
-            "sent = 0 and polled > 0 and size(array_except(seen, aborted_places)) > 0",
-            Anomaly.PHANTOM, "get(seen, 0)", "get(seen, size(seen) - 1)",
-            f"concat('polled by ', {_listed('readers')}, ', sent by nobody')",
-        ),
-        _finding(
-            # The records of an aborted transaction are in the log by right, and for read_uncommitted to see.
-            "failed > 0 and acknowledged = 0 and unknown = 0"
-            " and (polled_committed > 0 or (aborted = 0 and polled > 0 and held_aborted = 0))"
-            f" or ({read_aborted})",
-            Anomaly.G1A,
-            "get(seen, 0)", "get(seen, size(seen) - 1)", f"concat('polled by ', {_listed('readers')})",
-        ),
-        _finding(
-            "failed > 0 and acknowledged = 0 and unknown = 0 and aborted = 0 and held > 0",
-            Anomaly.FAILED_IN_LOG, "get(places, 0)",
-            "get(places, size(places) - 1)", "'the producer got an error'",
-        ),
-    ]  # fmt: skip
+    found = map(_finding, OF_VALUES)
     # All kinds in one pass: a value may be several findings.
     several = full.select(
         "topic", "partition", "epochs", "value", "process",
@@ -144,20 +96,7 @@ def judged(spark: SparkSession, known: DataFrame, facts: Mapping[TopicPartition,
     )  # fmt: skip
 
 
-def _finding(condition: str, kind: Anomaly, first: str, last: str, detail: str) -> str:
+def _finding(rule: Rule) -> str:
     """A finding of a row of evidence, null unless there is one."""
-    finding = f"named_struct('kind', '{kind.value}', 'first', {first}, 'last', {last}, 'detail', {detail})"
-    return f"if({condition}, {finding}, null)"
-
-
-def _lost_detail() -> str:
-    return (
-        "case when start is null then 'no replica of the partition is here'"
-        " when acked_offset is null then 'the client got no offset'"
-        " when acked_offset < high_watermark then 'below the high watermark'"
-        " else 'at or above the high watermark' end"
-    )
-
-
-def _listed(name: str) -> str:
-    return f"array_join(slice({name}, 1, {OFFSETS_SHOWN}), ', ')"
+    found = f"'kind', '{rule.kind.value}', 'first', {rule.first}, 'last', {rule.last}, 'detail', {rule.detail}"
+    return f"if({rule.when}, named_struct({found}), null)"

@@ -1,0 +1,1 @@
+"""By DuckDB, in this process: for one machine. No Java."""
