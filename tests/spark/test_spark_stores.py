@@ -15,12 +15,12 @@ from click.testing import CliRunner
 from pyspark.errors import PySparkException
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual
 from pyspark.sql.types import StructType
-from tanist.spark.jobs.audit.logs import SegmentLogs
 
 from tanist.cli.app import app
 from tanist.cli.spark.session import refused
 from tanist.log.salvage.manifest import MANIFEST, QUARANTINE, Manifest, SalvageReason, SavedFile, entry_id
 from tanist.spark.jobs import delta_files
+from tanist.spark.jobs.audit.log_files import LogFiles
 from tanist.spark.metadata.changes import changes, metadata_folders
 from tanist.spark.segments import ranges
 from tanist.spark.segments.planning import SegmentsReader
@@ -132,8 +132,8 @@ def test_the_metadata_log_of_a_copy(folder: Path, copy: str) -> None:
 def test_what_an_audit_knows_before_it_reads(spark: Any, tmp_path: Path, store: None) -> None:
     plant(sound_scene(2, 300, seed=5), seed=6, faults=5).write(tmp_path)
     copy = upload(tmp_path / "data", f"s3://{BUCKET}/known")
-    known = SegmentLogs(spark, copy).known()
-    assert known == SegmentLogs(spark, tmp_path / "data").known()
+    known = LogFiles(copy).known()
+    assert known == LogFiles(tmp_path / "data").known()
     assert known.high_watermarks
 
 

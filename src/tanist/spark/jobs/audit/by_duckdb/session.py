@@ -7,13 +7,15 @@ understands `audit.rules`. duckdb is imported by an audit, not before.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from threading import Event
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-_CTRL_C: Final = "Query interrupted"
-"""What DuckDB makes of it while a query runs."""
+T = TypeVar("T")
+
+_INTERRUPT_EVERY_S: Final = 0.05
 _MACROS: Final = {
     "get(l, i)": "l[i + 1]",
     "size(l)": "len(l)",
@@ -74,26 +76,38 @@ class Database:
         if self._stopped.is_set():
             raise Stopped
         try:
-            return self._connection.execute(sql)
+            return self._beside(lambda: self._connection.execute(sql))
         except duckdb.InterruptException as error:
             raise Stopped from error
-        except RuntimeError as error:
-            if str(error) != _CTRL_C:
-                raise
-            raise KeyboardInterrupt from error
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        return list(self.run(sql).fetchall())
+        done = self.run(sql)
+        return list(self._beside(done.fetchall))
 
     def dicts(self, sql: str) -> list[dict[str, Any]]:
         done = self.run(sql)
         names = [column[0] for column in done.description]
-        return [dict(zip(names, row)) for row in done.fetchall()]
+        return [dict(zip(names, row)) for row in self._beside(done.fetchall)]
 
     def batches(self, sql: str) -> Iterator[Any]:
         """Arrow."""
-        found: Iterator[Any] = iter(self._connection.sql(sql).to_arrow_reader(1 << 16))
-        return found
+        reader = self._beside(lambda: self._connection.sql(sql).to_arrow_reader(1 << 16))
+        while (batch := self._beside(lambda: next(reader, None))) is not None:
+            yield batch
+
+    def _beside(self, work: Callable[[], T]) -> T:
+        """What a thread of its own makes of it, while this one hears Ctrl-C: DuckDB looks for signals between the parts
+        of a query only, and a part may not end.
+        """
+        with ThreadPoolExecutor(1) as threads:
+            running = threads.submit(work)
+            try:
+                return running.result()
+            except KeyboardInterrupt:
+                while not running.done():
+                    self.interrupt()
+                    wait([running], _INTERRUPT_EVERY_S)
+                raise
 
     def types(self, relation: str) -> dict[str, Any]:
         """The columns of what can stand behind FROM, and their types."""
