@@ -187,14 +187,12 @@ ELEMENTS = {
     ApiKey.ALTER_CONFIGS: 2,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: 2,
     ApiKey.UPDATE_FEATURES: 2,
-    ApiKey.LEAVE_GROUP: 2,
     ApiKey.SHARE_GROUP_DESCRIBE: 2,
     ApiKey.STREAMS_GROUP_DESCRIBE: 2,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: 2,
 }
 OTHERS = {
     **{(ApiKey.ADD_PARTITIONS_TO_TXN, version): 6 for version in range(4)},  # of one transaction
-    **{(ApiKey.LEAVE_GROUP, version): 0 for version in range(3)},  # of one member
     (ApiKey.DELETE_TOPICS, 6): 4,  # names and ids
     (ApiKey.UPDATE_FEATURES, 2): 0,  # all or nothing
 }
