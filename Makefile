@@ -120,7 +120,7 @@ stories: setup
 spark-setup: $(SPARK)
 
 spark: $(SPARK)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "spark and not slow" $(or $(TESTS),tests/spark)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "spark and not slow" $(or $(TESTS),tests/spark)
 
 interpreters: setup
 	$(BIN)/python -m pytest -m interpreters $(or $(TESTS),tests/interpreters)

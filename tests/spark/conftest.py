@@ -6,6 +6,7 @@ One session serves them all: it takes ten seconds to start, and a source's first
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(here):
             item.add_marker(pytest.mark.spark)
+    # Files of few tests are the long ones: begun last, they would keep one worker busy and leave the other idle.
+    count = Counter(item.path for item in items)
+    items.sort(key=lambda item: count[item.path] if item.path.is_relative_to(here) else 0)
 
 
 @pytest.fixture(scope="session")

@@ -104,7 +104,13 @@ def test_metrics_are_of_the_last_audit_that_could_judge() -> None:
     assert (page["tanist_audit_records"], page["tanist_audit_ended_seconds"] > 1.7e9) == (5, True)
 
 
-@pytest.mark.parametrize("engine", [("--engine", "duckdb"), SPARK], ids=["duckdb", "spark"])
+@pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param(("--engine", "duckdb"), id="duckdb"),
+        pytest.param(SPARK, id="spark", marks=pytest.mark.slow),
+    ],
+)
 def test_a_service_finds_what_was_lost_goes_on_without_its_folder_and_ends_with_a_code(
     tmp_path: Path, engine: tuple[str, ...]
 ) -> None:

@@ -56,6 +56,7 @@ def in_table(table: str) -> list[int]:
     return sorted(int(each) for each in DeltaTable(table).to_pyarrow_table(columns=["value"])["value"].to_pylist())
 
 
+@pytest.mark.slow  # two minutes; the next one crashes a query in each of its steps
 def test_each_record_is_once_in_a_table_in_a_store(bootstrap: str, store: None, tmp_path: Path) -> None:
     with Client(parse_bootstrap(bootstrap), timeout_s=60) as client:
         for name in ("stored", "stored-again"):

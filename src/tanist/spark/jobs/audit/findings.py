@@ -18,6 +18,10 @@ SCHEMA: Final = (
     " epochs array<int>, replicas array<int>, value string, process string, detail string"
 )
 
+_OTHERS: Final = ("last_offset", "epochs", "replicas", "value", "process", "detail")
+RANKED: Final = ("topic", "partition", "first_offset", *_OTHERS)
+"""The columns by which the first findings of a kind are chosen."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -74,11 +78,8 @@ def finding_of(row: Mapping[str, Any]) -> Finding:
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
     """The worst kinds first, then by place; runs that a bucket has cut are one again."""
-    order = OF_AUDITS
     joined: list[Finding] = []
-    for each in sorted(
-        findings, key=lambda each: (order.index(each.kind), each.topic, each.partition, _number(each.first_offset))
-    ):
+    for each in sorted(findings, key=_rank):
         last = joined[-1] if joined else None
         if last is not None and each.kind in (Anomaly.MISSING, Anomaly.DIVERGENT) and _adjoins(last, each):
             joined[-1] = replace(last, last_offset=each.last_offset, records=last.records + each.records)
@@ -90,6 +91,12 @@ def merged(findings: Iterable[Finding]) -> list[Finding]:
 def _number(of: int | None) -> int:
     """For sorting: what has no number comes before 0."""
     return -1 if of is None else of
+
+
+def _rank(each: Finding) -> tuple[Any, ...]:
+    """Of the same data each audit gives the same."""
+    others = (str(getattr(each, name)) for name in _OTHERS)
+    return (OF_AUDITS.index(each.kind), each.topic, each.partition, _number(each.first_offset), *others)
 
 
 def _adjoins(last: Finding, each: Finding) -> bool:

@@ -14,7 +14,7 @@ from tanist.spark.jobs.audit.by_duckdb.session import Database, DuckDB
 from tanist.spark.jobs.audit.by_duckdb.tables import Logs, findings_table
 from tanist.spark.jobs.audit.explanations import Explanations
 from tanist.spark.jobs.audit.facts import EpochRange, Facts
-from tanist.spark.jobs.audit.findings import FINDINGS_MAX, Counts, Finding, counts_of, finding_of, merged
+from tanist.spark.jobs.audit.findings import FINDINGS_MAX, RANKED, Counts, Finding, counts_of, finding_of, merged
 from tanist.spark.jobs.audit.findings_table import Write, Writer
 from tanist.spark.jobs.audit.log_files import Holder, Known, LogFiles, Stretch
 from tanist.spark.jobs.audit.lost import Copy
@@ -86,7 +86,7 @@ class DuckDBEngine:
     def first_findings(self) -> list[Finding]:
         rows = self._database.dicts(f"""
             from findings qualify {FINDINGS_MAX} >= row_number() over (
-                partition by kind order by topic, "partition", first_offset)""")
+                partition by kind order by {", ".join(f'"{name}"' for name in RANKED)})""")
         return merged(map(finding_of, rows))
 
     def search(self, wanted: Sequence[Finding], near: Sequence[Stretch]) -> Iterator[Copy]:

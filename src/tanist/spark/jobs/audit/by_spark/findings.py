@@ -9,7 +9,16 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from tanist.lab.anomalies import Anomaly
-from tanist.spark.jobs.audit.findings import FINDINGS_MAX, SCHEMA, Counts, Finding, counts_of, finding_of, merged
+from tanist.spark.jobs.audit.findings import (
+    FINDINGS_MAX,
+    RANKED,
+    SCHEMA,
+    Counts,
+    Finding,
+    counts_of,
+    finding_of,
+    merged,
+)
 from tanist.spark.jobs.audit.findings_table import ROWS_A_FILE, WRITTEN, Write, Writer
 
 
@@ -21,7 +30,7 @@ def counted(findings: DataFrame) -> Counts:
 
 def first_of_each_kind(findings: DataFrame) -> list[Finding]:
     """The first `FINDINGS_MAX` of each kind, for people to read."""
-    first = Window.partitionBy("kind").orderBy("topic", "partition", "first_offset")
+    first = Window.partitionBy("kind").orderBy(*RANKED)
     numbered = findings.withColumn("_number", F.row_number().over(first))
     rows = numbered.where(F.col("_number") <= FINDINGS_MAX).drop("_number").collect()
     return merged(finding_of(row.asDict()) for row in rows)
