@@ -207,20 +207,18 @@ def files_of(cluster: MixedCluster, node_id: int, topic: str, partition: int) ->
 
 
 def differences(cluster: MixedCluster, topic: str, partitions: Mapping[int, Collection[int]]) -> list[str]:
-    """Where two replicas of a partition hold different segment files."""
+    """Where two replicas of a partition hold different bytes."""
     found = []
     for partition, replicas in partitions.items():
         first, *others = sorted(replicas)
         expected = files_of(cluster, first, topic, partition)
         for other in others:
             seen = files_of(cluster, other, topic, partition)
-            if seen == expected:
-                continue
             joined, whole = b"".join(seen.values()), b"".join(expected.values())
-            detail = f"{len(joined)} and {len(whole)} bytes"
-            if joined == whole:
-                detail = f"the same bytes in other files: {sorted(seen)} and {sorted(expected)}"
-            found.append(f"partition {partition}: nodes {other} and {first} differ ({detail})")
+            # Files may differ: after a truncation below what a reader was given, a log of ours goes on in a new one.
+            if joined != whole:
+                sizes = f"{len(joined)} and {len(whole)} bytes"
+                found.append(f"partition {partition}: nodes {other} and {first} differ ({sizes})")
     return found
 
 
