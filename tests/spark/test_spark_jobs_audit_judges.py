@@ -104,7 +104,8 @@ def test_a_history_whose_acknowledgements_have_no_offsets_is_judged(spark: Any, 
 
 def test_frames_without_a_record_are_an_error(spark: Any) -> None:
     from tanist.spark.jobs.audit.by_spark.engine import audit
-    from tanist.spark.jobs.audit.by_spark.logs import COLUMNS, FrameLogs
+    from tanist.spark.jobs.audit.by_spark.logs import FrameLogs
+    from tanist.spark.jobs.audit.log_files import COLUMNS
     from tanist.spark.jobs.preconditions import NothingToJudge
 
     logs = FrameLogs(spark.createDataFrame([], ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())))

@@ -17,11 +17,11 @@ from tanist.spark.jobs.audit.by_spark import replicas as audit_replicas
 from tanist.spark.jobs.audit.by_spark import values as audit_values
 from tanist.spark.jobs.audit.by_spark.engine import SparkEngine
 from tanist.spark.jobs.audit.by_spark.history import History, history
-from tanist.spark.jobs.audit.by_spark.logs import COLUMNS, FrameLogs
+from tanist.spark.jobs.audit.by_spark.logs import FrameLogs
 from tanist.spark.jobs.audit.explanations import Explanations, explanations
 from tanist.spark.jobs.audit.facts import EpochRange, PartitionFacts, most_advanced, partition_facts
 from tanist.spark.jobs.audit.findings import Finding
-from tanist.spark.jobs.audit.log_files import Known
+from tanist.spark.jobs.audit.log_files import COLUMNS, Known
 from tanist.spark.jobs.audit.metadata import NOTHING, Change, Metadata
 from tanist.spark.jobs.audit.result import ClientCounts
 from tanist.spark.jobs.audit.stages import judged
@@ -144,7 +144,7 @@ def test_replicas_that_agree_have_no_findings(spark: Any) -> None:
     assert audit_replicas.epoch_ranges(level_one) == [held(1, 0, 3), held(2, 0, 3)]
     compared = audit_replicas.compare(made, level_one, FACTS, keep=keep)
     assert (compared.findings, compared.plan) == (None, "two-level: 0 of 1 buckets differ")
-    assert audit_replicas.damaged_holders(level_one) == []
+    assert audit_replicas.holders(level_one, "damages") == []
 
 
 @pytest.mark.parametrize("plan", ["two-level", "flat"])

@@ -241,7 +241,7 @@ def test_rows_of_a_task_become_files_of_a_partition_each(
         pa.RecordBatch.from_pydict({"p": [n % 5 for n in range(at, at + 30)], "offset": list(range(at, at + 30))})
         for at in range(0, 300, 30)
     ]
-    (said,) = delta_files._written(str(tmp_path), ("p",), "offset", iter(batches))
+    (said,) = delta_files.written(str(tmp_path), ("p",), "offset", iter(batches))
     seen = []
     for row in said.to_pylist():
         rows = pq.ParquetFile(tmp_path / row["path"])

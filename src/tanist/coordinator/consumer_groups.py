@@ -105,15 +105,12 @@ class ConsumerGroups:
         """JoinGroup, to a consumer group."""
         group = self._table.open_consumer(request.group_id)
         member_id = request.member_id
-        holder = group.static_members.get(request.group_instance_id or "")
         try:
             classic_members.check_protocols(group, request)
             if not member_id and request.group_instance_id is None and context.needs_known_id:
                 return [join_refused(ErrorCode.MEMBER_ID_REQUIRED, context.ticket, context.new_member_id)]
-            if member_id and holder not in (None, member_id):
-                raise Refused(ErrorCode.FENCED_INSTANCE_ID, f"{request.group_instance_id} is member {holder} now")
-            if member_id and request.group_instance_id is not None and holder is None:
-                raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} is not in the group")
+            if member_id and request.group_instance_id is not None:
+                group.static_members.check_holder(request.group_instance_id, member_id)
             response = classic_members.join(
                 group, request, member_id or context.new_member_id, (context.client_id, context.client_host), now_ms
             )

@@ -223,11 +223,7 @@ def leave(group: ConsumerGroup, identities: Sequence[MemberIdentity]) -> tuple[M
 def checked(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Subscription:
     """The member, if its ids match (KIP-345); else `Refused`."""
     if instance_id is not None:
-        holder = group.static_members.get(instance_id)
-        if holder is None:
-            raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"nobody is {instance_id}")
-        if holder != member_id:
-            raise Refused(ErrorCode.FENCED_INSTANCE_ID, f"{instance_id} is member {holder} now")
+        group.static_members.check_holder(instance_id, member_id)
     found = group.members.get(member_id)
     if found is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id} is not in the group")

@@ -32,17 +32,23 @@ class StaticMembers(dict[str, str]):
         """
         if instance_id is None:
             return
+        if epoch != JOINING_EPOCH:
+            self.check_holder(instance_id, member_id)
+            return
         holder = self.get(instance_id)
-        if epoch == JOINING_EPOCH:
-            if holder not in (None, member_id) and epoch_of(holder) != LEAVING_STATIC_EPOCH:
-                raise Refused(
-                    ErrorCode.UNRELEASED_INSTANCE_ID,
-                    f"Static member {member_id} with instance id {instance_id} cannot join the group because the "
-                    f"instance id is owned by {holder} member.",
-                )
-        elif holder is None:
+        if holder not in (None, member_id) and epoch_of(holder) != LEAVING_STATIC_EPOCH:
+            raise Refused(
+                ErrorCode.UNRELEASED_INSTANCE_ID,
+                f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
+                f"id is owned by {holder} member.",
+            )
+
+    def check_holder(self, instance_id: str, member_id: str) -> None:
+        """`Refused` if the instance is not this member."""
+        holder = self.get(instance_id)
+        if holder is None:
             raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-        elif holder != member_id:
+        if holder != member_id:
             raise Refused(
                 ErrorCode.FENCED_INSTANCE_ID,
                 f"Static member {member_id} with instance id {instance_id} was fenced by member {holder}.",

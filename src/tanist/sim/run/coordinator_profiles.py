@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tanist.faults import in_drawing_order
-from tanist.sim.run.config import ChaosConfig
+from tanist.sim.run.config import ChaosConfig, GroupPlan
+from tanist.sim.workload.streams_settings import StreamsPlan
 from tanist.sim.world.world import COMBINED
+
+P = TypeVar("P", GroupPlan, StreamsPlan)
 
 _LOSING_SHARE: Final = 0.2
 _KINDS = (
@@ -54,6 +57,11 @@ def circumstances(rng: random.Random) -> dict[str, Any]:
         "latency_us": rng.choice(((50, 300), (50, 300), (500, 5_000))),
         "down_max": rng.choice((1, 1, 2)),
     }
+
+
+def with_static(rng: random.Random, plans: tuple[P, ...]) -> tuple[P, ...]:
+    """A third of the groups has static members."""
+    return tuple(replace(plan, is_static=rng.random() < 0.3) for plan in plans)
 
 
 def properties(rng: random.Random) -> dict[str, str]:

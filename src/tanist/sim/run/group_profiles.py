@@ -42,7 +42,7 @@ def drawn(seed: int) -> ChaosConfig:
         **coordinator_profiles.circumstances(rng),
         skews_ms=clocks_off(roles, rng.choice((0, 5_000))),
         groups=GroupSettings(
-            plans=_with_static(_with_moves(_plans(rng), seed), seed),
+            plans=coordinator_profiles.with_static(stream(seed, "groups/static"), _with_moves(_plans(rng), seed)),
             session_timeout_ms=session_ms,
             rebalance_timeout_ms=rng.choice((1_500, 4_000)),
             commit_pause_ms=rng.choice((40, 150, 400)),
@@ -72,12 +72,6 @@ def _plans(rng: random.Random) -> tuple[GroupPlan, ...]:
         topics = rng.choice((("events",), ("events", "orders")))
         plans.append(GroupPlan(f"g{n}", protocol, rng.randint(2, 4), topics))
     return tuple(plans)
-
-
-def _with_static(plans: tuple[GroupPlan, ...], seed: int) -> tuple[GroupPlan, ...]:
-    """A third of the groups has static members."""
-    rng = stream(seed, "groups/static")
-    return tuple(replace(plan, is_static=rng.random() < 0.3) for plan in plans)
 
 
 def _with_moves(plans: tuple[GroupPlan, ...], seed: int) -> tuple[GroupPlan, ...]:

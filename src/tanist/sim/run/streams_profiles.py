@@ -35,7 +35,9 @@ def _without_losses(seed: int) -> ChaosConfig:
         **coordinator_profiles.circumstances(rng),
         skews_ms=clocks_off(roles, rng.choice((0, 5_000))),
         streams=StreamsSettings(
-            plans=_with_static(_plans(rng, tuple(topic.name for topic in topics)), seed),
+            plans=coordinator_profiles.with_static(
+                stream(seed, "streams/static"), _plans(rng, tuple(topic.name for topic in topics))
+            ),
             session_timeout_ms=session_ms,
             rebalance_timeout_ms=rng.choice((1_500, 4_000)),
             standby_replicas=standby_replicas,
@@ -72,12 +74,6 @@ def _plans(rng: random.Random, topics: tuple[str, ...]) -> tuple[StreamsPlan, ..
         versions = tuple(rng.sample(shapes, rng.choice((1, 1, 2, 3))))
         plans.append(StreamsPlan(f"a{n}", rng.randint(1, 3), rng.randint(1, 2), read, versions))
     return tuple(plans)
-
-
-def _with_static(plans: tuple[StreamsPlan, ...], seed: int) -> tuple[StreamsPlan, ...]:
-    """A third of the groups has static members."""
-    rng = stream(seed, "streams/static")
-    return tuple(replace(plan, is_static=rng.random() < 0.3) for plan in plans)
 
 
 def _losing(seed: int, config: ChaosConfig) -> ChaosConfig:

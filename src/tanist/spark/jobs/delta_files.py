@@ -19,7 +19,8 @@ from tanist.spark.stores import failing, filesystem, readable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_SCHEMA: Final = "path string, size_bytes bigint, records bigint, partition string, stats string"
+SCHEMA: Final = "path string, size_bytes bigint, records bigint, partition string, stats string"
+"""Of rows about files: `WrittenFile.of`."""
 _GROUP_BYTES: Final = 64 << 20
 """Of a row group, as Arrow has it."""
 _FILE_BYTES: Final = 1 << 30
@@ -40,6 +41,12 @@ class WrittenFile:
     stats: str
     """As Delta's log has them, so that readers leave out files by them."""
 
+    @staticmethod
+    def of(row: Mapping[str, Any]) -> WrittenFile:
+        """Of a row of `SCHEMA`."""
+        partition = json.loads(row["partition"])
+        return WrittenFile(row["path"], row["size_bytes"], row["records"], partition, row["stats"])
+
     def added(self, at_ms: int) -> Any:
         from deltalake.transaction import AddAction
 
@@ -51,10 +58,8 @@ def write(rows: DataFrame, table: str, by: Sequence[str] = (), measured: str | N
 
     The files' statistics have the least and the greatest value of the column `measured`.
     """
-    found = rows.mapInArrow(partial(_written, table, tuple(by), measured), _SCHEMA).collect()
-    return [
-        WrittenFile(each.path, each.size_bytes, each.records, json.loads(each.partition), each.stats) for each in found
-    ]
+    found = rows.mapInArrow(partial(written, table, tuple(by), measured), SCHEMA).collect()
+    return [WrittenFile.of(each.asDict()) for each in found]
 
 
 def read(
@@ -90,8 +95,8 @@ def _rows(schema: Any, share: Sequence[Any]) -> Iterator[Any]:
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _written(table: str, by: tuple[str, ...], measured: str | None, batches: Iterator[Any]) -> Iterator[Any]:
-    """What `write` does with the rows of a task; gives rows of `_SCHEMA`."""
+def written(table: str, by: tuple[str, ...], measured: str | None, batches: Iterator[Any]) -> Iterator[Any]:
+    """What `write` does with the rows of a task, as Arrow batches; gives rows of `SCHEMA`."""
     import pyarrow as pa
 
     with failing(table):
@@ -171,7 +176,7 @@ class _File:
             self._write()
 
     def end(self) -> dict[str, Any]:
-        """Of `_SCHEMA`."""
+        """Of `SCHEMA`."""
         if self.held:
             self._write()
         self.writer.close()

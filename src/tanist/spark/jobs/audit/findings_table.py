@@ -15,22 +15,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal
-from uuid import uuid4
 
+from tanist.spark.jobs import delta_files
 from tanist.spark.jobs.audit.findings import SCHEMA
+from tanist.spark.jobs.delta_files import WrittenFile
 from tanist.spark.jobs.preconditions import Unfit, listed, writable_below
-from tanist.spark.stores import SCHEMES, failing, filesystem, reason, scheme_of
+from tanist.spark.stores import SCHEMES, failing, reason, scheme_of
 
 TableFormat = Literal["delta", "parquet"]
 FORMATS: Final = ("delta", "parquet")
 COMPACTED_EVERY: Final = 64
 """Commits. An audit every ten minutes adds 50,000 small files a year."""
 ROWS_A_FILE: Final = 1_000_000
-WRITTEN: Final = "path string, size_bytes bigint, records bigint"
-"""The rows of a `Writer`: one for its file, if there was something to write."""
 COLUMNS: Final = f"run_id string, run_time timestamp, commit string, data string, {SCHEMA}, explained string"
 _DELTA_LOG: Final = "_delta_log"
 _FOLDER_OF_RUN: Final = "run_id="
@@ -90,18 +88,13 @@ class FindingsTable:
 
     def _commit(self, write: Write, run: Run) -> None:
         from deltalake import DeltaTable
-        from deltalake.transaction import AddAction
 
         writer = Writer(self.place, self.format, run)
         with failing(self.place):
             table = DeltaTable.create(self.place, writer.schema, mode="ignore")
-            files = list(write(writer))
+            files = [WrittenFile.of(row) for row in write(writer)]
             now_ms = time.time_ns() // 1_000_000
-            added = [
-                AddAction(file["path"], file["size_bytes"], {}, now_ms, True, f'{{"numRecords": {file["records"]}}}')
-                for file in files
-            ]
-            table.create_write_transaction(added, "append", writer.schema)
+            table.create_write_transaction([file.added(now_ms) for file in files], "append", writer.schema)
             table.update_incremental()
             if table.version() % COMPACTED_EVERY == 0:
                 table.optimize.compact()
@@ -132,22 +125,10 @@ class Writer:
     run: Run
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Of Arrow batches with the columns of `findings.SCHEMA`, and `explained`, in any order; rows of `WRITTEN`."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        first = next(batches, None)
-        if first is None:
-            return
-        path, records = f"part-{uuid4()}.snappy.parquet", 0
-        with failing(self.place):
-            store = filesystem(self.place)
-            with store.open_output_stream(path) as file, pq.ParquetWriter(file, self.schema) as writer:
-                for batch in chain([first], batches):
-                    writer.write_batch(self._whole(batch))
-                    records += batch.num_rows
-            size_bytes = store.get_file_info(path).size
-        yield pa.RecordBatch.from_pylist([{"path": path, "size_bytes": size_bytes, "records": records}])
+        """Of Arrow batches with the columns of `findings.SCHEMA`, and `explained`, in any order; rows of
+        `delta_files.SCHEMA`.
+        """
+        return delta_files.written(self.place, (), None, map(self._whole, batches))
 
     @property
     def schema(self) -> Any:

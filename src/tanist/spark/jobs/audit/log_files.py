@@ -36,6 +36,15 @@ _RANGE_BYTES: Final = 128 << 20
 Holder = tuple[str, int, int]
 """Topic, partition and replica."""
 
+COLUMNS: Final = {
+    "topic": "string", "partition": "int", "replica": "int", "leader_epoch": "int", "offset": "bigint",
+    "key": "binary", "value": "binary", "is_control": "boolean", "crc_ok": "boolean", "fingerprint": "bigint",
+    "batch_position": "bigint", "segment": "bigint", "salvage_id": "string", "damage": "string",
+    "timestamp": "timestamp", "producer_id": "bigint", "producer_epoch": "int", "sequence": "int",
+    "is_transactional": "boolean", "batch_offset": "bigint",
+}  # fmt: skip
+"""The columns of `tanist-segments` that audits read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stretch:

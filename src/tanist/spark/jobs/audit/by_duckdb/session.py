@@ -71,14 +71,9 @@ class Database:
             self.run(f"create macro {name} as {body}")
 
     def run(self, sql: str) -> Any:
-        import duckdb
-
         if self._stopped.is_set():
             raise Stopped
-        try:
-            return self._beside(lambda: self._connection.execute(sql))
-        except duckdb.InterruptException as error:
-            raise Stopped from error
+        return self._beside(lambda: self._connection.execute(sql))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         done = self.run(sql)
@@ -97,8 +92,10 @@ class Database:
 
     def _beside(self, work: Callable[[], T]) -> T:
         """What a thread of its own makes of it, while this one hears Ctrl-C: DuckDB looks for signals between the parts
-        of a query only, and a part may not end.
+        of a query only, and a part may not end. `Stopped` if it was cancelled.
         """
+        import duckdb
+
         with ThreadPoolExecutor(1) as threads:
             running = threads.submit(work)
             try:
@@ -108,6 +105,8 @@ class Database:
                     self.interrupt()
                     wait([running], _INTERRUPT_EVERY_S)
                 raise
+            except duckdb.InterruptException as error:
+                raise Stopped from error
 
     def types(self, relation: str) -> dict[str, Any]:
         """The columns of what can stand behind FROM, and their types."""
@@ -151,7 +150,7 @@ class Database:
                 if batch.schema != kinds:  # Arrow would read other bytes than there are
                     raise ValueError(f"a batch has {batch.schema}, not {kinds}")
                 yield batch
-        except BaseException as error:  # also Ctrl-C
+        except BaseException as error:
             failures.append(error)
             raise
 

@@ -10,15 +10,9 @@ from tanist.lab.anomalies import Anomaly
 from tanist.spark.jobs.audit.by_duckdb.session import Database
 from tanist.spark.jobs.audit.facts import Facts
 from tanist.spark.jobs.audit.findings import SCHEMA
-from tanist.spark.jobs.audit.log_files import Holders, LogFiles, Near
+from tanist.spark.jobs.audit.log_files import COLUMNS, Holders, LogFiles, Near
 from tanist.spark.jobs.audit.segment_ranges import SegmentRange, rows_of, sums_of_group
 
-_COLUMNS: Final = {
-    "topic": "string", "partition": "int", "replica": "int", "leader_epoch": "int", "offset": "bigint",
-    "key": "binary", "value": "binary", "is_control": "boolean", "fingerprint": "bigint", "batch_position": "bigint",
-    "segment": "bigint", "salvage_id": "string", "damage": "string", "producer_id": "bigint", "producer_epoch": "int",
-    "is_transactional": "boolean",
-}  # fmt: skip
 _SQL: Final = {"string": "varchar", "int": "integer", "bigint": "bigint", "array<int>": "integer[]"}
 
 
@@ -45,7 +39,7 @@ class Logs:
         rows = (batch for each in ranges for batch in rows_of(each, columns))
         if only is not None:
             rows = (batch.filter(batch.column(only)) for batch in rows)
-        self._database.load(table, ", ".join(f"{name} {_COLUMNS[name]}" for name in columns), rows)
+        self._database.load(table, ", ".join(f"{name} {COLUMNS[name]}" for name in columns), rows)
 
 
 def facts_table(database: Database, facts: Facts) -> None:

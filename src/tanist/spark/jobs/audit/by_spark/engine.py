@@ -68,7 +68,7 @@ class SparkEngine:
         return audit_replicas.epoch_ranges(self._level_one)
 
     def damaged(self) -> list[Holder]:
-        return audit_replicas.damaged_holders(self._level_one)
+        return audit_replicas.holders(self._level_one, "damages")
 
     def read_damage(self, where: Sequence[Holder]) -> None:
         self._found.append(audit_replicas.damaged(self._logs, where))
@@ -79,8 +79,7 @@ class SparkEngine:
         return compared.plan
 
     def transactional(self) -> set[Holder]:
-        rows = self._level_one.where("transactional > 0").select("topic", "partition", "replica").distinct().collect()
-        return {(row.topic, row.partition, row.replica) for row in rows}
+        return set(audit_replicas.holders(self._level_one, "transactional"))
 
     def transactions(self, where: Collection[Holder]) -> list[OpenTransaction]:
         outcomes = self._keep(transactions.outcomes(self._logs, where))

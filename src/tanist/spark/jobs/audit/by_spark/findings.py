@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from tanist.lab.anomalies import Anomaly
+from tanist.spark.jobs import delta_files
 from tanist.spark.jobs.audit.findings import (
     FINDINGS_MAX,
     RANKED,
@@ -19,7 +20,7 @@ from tanist.spark.jobs.audit.findings import (
     finding_of,
     merged,
 )
-from tanist.spark.jobs.audit.findings_table import ROWS_A_FILE, WRITTEN, Write, Writer
+from tanist.spark.jobs.audit.findings_table import ROWS_A_FILE, Write, Writer
 
 
 def counted(findings: DataFrame) -> Counts:
@@ -72,6 +73,6 @@ def written(rows: DataFrame) -> Write:
 
     def write(writer: Writer) -> Sequence[Any]:
         shares = rows.coalesce(max(1, rows.count() // ROWS_A_FILE))
-        return [row.asDict() for row in shares.mapInArrow(writer, WRITTEN).collect()]
+        return [row.asDict() for row in shares.mapInArrow(writer, delta_files.SCHEMA).collect()]
 
     return write

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from tanist.spark.jobs.audit import sums as audit_sums
 from tanist.spark.jobs.audit.by_spark import sums as spark_sums
-from tanist.spark.jobs.audit.log_files import Holders, Known, LogFiles, Near, fewer
+from tanist.spark.jobs.audit.log_files import COLUMNS, Holders, Known, LogFiles, Near, fewer
 from tanist.spark.jobs.audit.segment_ranges import SegmentRange, rows_of, sums_of_group
 from tanist.spark.jobs.dealt import dealt, usual_tasks
 
@@ -28,17 +28,11 @@ Dealt = TypeVar("Dealt")
 Fields: TypeAlias = Sequence[Any]
 """Those of a range, as they come to a task."""
 
-COLUMNS: Final = {
-    "topic": "string", "partition": "int", "replica": "int", "leader_epoch": "int", "offset": "bigint",
-    "key": "binary", "value": "binary", "is_control": "boolean", "crc_ok": "boolean", "fingerprint": "bigint",
-    "batch_position": "bigint", "segment": "bigint", "salvage_id": "string", "damage": "string",
-    "timestamp": "timestamp", "producer_id": "bigint", "producer_epoch": "int", "sequence": "int",
-    "is_transactional": "boolean", "value_hash": "bigint", "batch_offset": "bigint",
-}  # fmt: skip
+_KINDS: Final = {**COLUMNS, _VALUE_HASH: "bigint"}
 
 
 class Logs(Protocol):
-    """Where an audit reads. Rows of `COLUMNS`, as many of them as are named."""
+    """Where an audit reads. Rows of `COLUMNS` and `value_hash`, as many of them as are named."""
 
     def known(self) -> Known: ...
 
@@ -80,7 +74,7 @@ class SegmentLogs:
 
     def _read(self, ranges: Sequence[SegmentRange], columns: Sequence[str]) -> DataFrame:
         names = list(dict.fromkeys("value" if name == _VALUE_HASH else name for name in columns))
-        schema = ", ".join(f"{name} {COLUMNS[name]}" for name in names)
+        schema = ", ".join(f"{name} {_KINDS[name]}" for name in names)
         rows = read_ranges(self._spark, self._dealt(ranges, lambda each: each.end - each.start), schema)
         return _named(rows, columns)
 
@@ -166,7 +160,7 @@ def _named(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     sound = {"is_control": F.lit(False), "is_transactional": F.lit(False), "crc_ok": F.lit(True)}
     return frame.select(
         *(
-            F.col(name) if name in there else sound.get(name, F.lit(None)).cast(COLUMNS[name]).alias(name)
+            F.col(name) if name in there else sound.get(name, F.lit(None)).cast(_KINDS[name]).alias(name)
             for name in dict.fromkeys(columns)
         )
     )

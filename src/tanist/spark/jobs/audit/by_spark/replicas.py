@@ -206,9 +206,9 @@ def _missing(
     return runs(absent, Anomaly.MISSING, F.col("note"), BUCKET_OFFSETS)
 
 
-def damaged_holders(level_one: DataFrame) -> list[Holder]:
-    """The replicas that have damage."""
-    rows = level_one.where("damages > 0").select("topic", "partition", "replica").distinct().collect()
+def holders(level_one: DataFrame, what: str) -> list[Holder]:
+    """The replicas that have damage (`damages`), or records of transactions (`transactional`)."""
+    rows = level_one.where(f"{what} > 0").select("topic", "partition", "replica").distinct().collect()
     return [(row.topic, row.partition, row.replica) for row in rows]
 
 
