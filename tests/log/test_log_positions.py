@@ -89,6 +89,19 @@ def test_batches_between_two_entries_are_found() -> None:
         assert offsets_in(content(piece.chunk)) == [(offset, offset, 0)]
 
 
+@pytest.mark.parametrize("offset", [0, 2, 3000])
+def test_the_start_of_a_segment_is_found_without_a_search(offset: int) -> None:
+    """The index has no entry for a segment's first batches."""
+    disk = MemoryDisk()
+    log = long_log(disk)
+    read_on(log, offset, 1)
+    disk.reads = disk.read_bytes_max = 0
+    for _ in range(50):
+        read_on(log, offset, 1)
+    # Of each three: the header of the first entry, those before it, and the content that this test reads.
+    assert disk.reads <= 150
+
+
 def test_blocks_have_a_bound_and_the_least_used_go() -> None:
     config = LogConfig(index_interval_bytes=0)
     disk = MemoryDisk()

@@ -77,7 +77,7 @@ def test_a_cluster_with_findings_of_all_kinds(spark: Any, tmp_path: Path) -> Non
     assert result.begun
 
 
-@pytest.mark.parametrize("parquet", [False, True])
+@pytest.mark.parametrize("parquet", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_planted_faults(spark: Any, tmp_path: Path, parquet: bool) -> None:
     seed = random.SystemRandom().randrange(10**6)
     print(f"seed {seed}")

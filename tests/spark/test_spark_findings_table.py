@@ -113,7 +113,7 @@ def test_every_column_comes_back_and_large_runs_have_several_files(
     assert len(list(Path(table.place).rglob("*.parquet"))) == 2
 
 
-@pytest.mark.parametrize("table_format", FORMATS)
+@pytest.mark.parametrize("table_format", [pytest.param("parquet", marks=pytest.mark.slow), "delta"])
 def test_a_run_that_is_killed_is_not_there_and_the_table_goes_on(
     spark: Any, tmp_path: Path, table_format: TableFormat
 ) -> None:

@@ -56,6 +56,7 @@ def test_a_sound_cluster_has_nothing_and_is_read_once(spark: Any, tmp_path: Path
     assert result.records == sum(len(scene.held(each, replica)) for each in scene.logs for replica in REPLICAS)
 
 
+@pytest.mark.slow  # the next one draws such faults
 def test_planted_faults_are_found_as_the_plain_checker_finds_them(spark: Any, tmp_path: Path) -> None:
     scene = plant(sound_scene(3, 10_000, seed=7), seed=8, faults=45)
     expected = brute(scene)

@@ -136,6 +136,7 @@ def test_a_service_finds_what_was_lost_goes_on_without_its_folder_and_ends_with_
     assert "Traceback" not in problem
 
 
+@pytest.mark.slow
 def test_a_service_whose_java_is_gone_ends(tmp_path: Path) -> None:
     sound_scene(1, 200, seed=3).write(tmp_path)
     with service(tmp_path, *SPARK) as (process, port):

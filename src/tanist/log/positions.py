@@ -77,8 +77,6 @@ class IndexedPositions:
             block, at = found
             start, first_offset, end, last_offset = self._batch(file, limit, block, at)
             if first_offset > offset:
-                if at == 0:
-                    return None
                 start, first_offset, end, last_offset = self._batch_between(file, limit, block, at, offset)
             if last_offset >= upper_offset:
                 return NO_SPAN
@@ -107,10 +105,14 @@ class IndexedPositions:
         return position, first_offset, position + max(length, 0) + LENGTH_OVERHEAD, last_offset
 
     def _batch_between(self, file: File, limit: int, block: Block, at: int, offset: int) -> tuple[int, int, int, int]:
-        """As `_batch`, the first that reaches `offset`, from the entry before on."""
-        if self._batch(file, limit, block, at - 1) is not _NO_BATCH:
+        """As `_batch`, the first that reaches `offset`, from the entry before on; before the first is the file's start."""
+        if at:
+            begin = block.positions[at - 1] if self._batch(file, limit, block, at - 1) is not _NO_BATCH else -1
+        else:
+            begin = -1 if block.number else 0
+        if begin >= 0:
             with suppress(DamagedBatch):
-                for position, header in scan_headers(file, block.positions[at - 1], limit):
+                for position, header in scan_headers(file, begin, limit):
                     if header.last_offset >= offset:
                         return position, header.base_offset, position + header.size_bytes, header.last_offset
         return _NO_BATCH
@@ -131,6 +133,8 @@ class IndexedPositions:
         if self._changes != self._index.changes:
             self.forget()
         number = bisect_right(self._firsts, relative) - 1
+        if number < 0 and self._blocks and not self._blocks[0].number:
+            number = 0
         block = self._blocks[number] if number >= 0 else None
         if block is not None and relative <= block.lasts[-1]:
             self._uses += 1
