@@ -5,6 +5,7 @@ One session serves them all: it takes ten seconds to start, and a source's first
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -78,3 +79,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name, value in variables.items():
             patch.setenv(name, value)
         yield
+
+
+@pytest.fixture
+def at_workers(spark: Any, store: None) -> Iterator[None]:
+    """Python workers of this session get the variables of the store, which began after it."""
+    environment = spark.sparkContext.environment
+    before = dict(environment)
+    environment.update({name: value for name, value in os.environ.items() if name.startswith("AWS_")})
+    yield
+    environment.clear()
+    environment.update(before)

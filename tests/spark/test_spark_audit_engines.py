@@ -44,7 +44,7 @@ def rows_of(table: FindingsTable) -> list[str]:
 
 
 def by_both(
-    spark: Any, folder: Path, histories: Sequence[Path], table_format: TableFormat = "parquet", **settings: Any
+    spark: Any, folder: Path, histories: Sequence[str | Path], table_format: TableFormat = "parquet", **settings: Any
 ) -> Any:
     """DuckDB's result, which is Spark's, too."""
     tables = [FindingsTable(folder / f"findings-{name}", table_format) for name in ("duckdb", "spark")]

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +24,6 @@ from tests.spark.test_spark_jobs_ingest import Crashed, batch
 
 PATIENCE_S = 300
 JOB = (sys.executable, "-m", "tanist.cli.main", "spark")
-
-
-@pytest.fixture
-def at_workers(spark: Any, store: None) -> Iterator[None]:
-    """Python workers of this session get the variables of the store, which began after it."""
-    environment = spark.sparkContext.environment
-    before = dict(environment)
-    environment.update({name: value for name, value in os.environ.items() if name.startswith("AWS_")})
-    yield
-    environment.clear()
-    environment.update(before)
 
 
 def written(bootstrap: str, topic: str, first: int, count: int) -> None:

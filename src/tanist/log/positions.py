@@ -105,7 +105,7 @@ class IndexedPositions:
         return position, first_offset, position + max(length, 0) + LENGTH_OVERHEAD, last_offset
 
     def _batch_between(self, file: File, limit: int, block: Block, at: int, offset: int) -> tuple[int, int, int, int]:
-        """As `_batch`, the first that reaches `offset`, from the entry before on; before the first is the file's start."""
+        """As `_batch`, the first that reaches `offset`, from the entry before on, or from the start of the file."""
         if at:
             begin = block.positions[at - 1] if self._batch(file, limit, block, at - 1) is not _NO_BATCH else -1
         else:

@@ -14,8 +14,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
+from tanist.spark.jobs.audit.history_files import files_of, first_bytes
 from tanist.spark.segments.replica_files import METADATA_TOPIC, NothingThere, SegmentFile, segment_files
-from tanist.spark.stores import scheme_of
+from tanist.spark.stores import path_of, scheme_of
 from tanist.spark.topic.options import Connecting
 from tanist.text import counted
 from tanist.wire.internal_topics import INTERNAL_TOPICS
@@ -95,18 +96,15 @@ def _why_empty(starts: Mapping[tuple[str, int], int]) -> str:
 def readable_histories(names: Iterable[str | Path]) -> None:
     """Files, or folders of Parquet files, that can be read and have something in them."""
     for name in names:
-        of_this_machine(name)
-        path = Path(name)
-        if path.is_dir():
-            if not any(path.rglob("*.parquet")):
-                raise NothingToJudge(f"no Parquet file is below {path}")
-            continue
+        path = path_of(name)
         try:
-            with path.open("rb") as file:
-                if not file.read(1 << 16).strip():
-                    raise NothingToJudge(f"{path} is empty: there is nothing to judge")
+            if path.is_dir():
+                if not any(file.endswith(".parquet") for file in files_of(path)):
+                    raise NothingToJudge(f"no Parquet file is below {path}")
+            elif not first_bytes(path, 1 << 16).strip():
+                raise NothingToJudge(f"{path} is empty: there is nothing to judge")
         except OSError as error:
-            raise Unfit(f"{path} cannot be read: {error.strerror}") from error
+            raise Unfit(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def cluster_topics(cluster: Connecting, topics: Iterable[str]) -> dict[str, int]:

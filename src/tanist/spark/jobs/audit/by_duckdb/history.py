@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from tanist.lab.history.operation import NEMESIS
 from tanist.spark.jobs.audit.by_duckdb.session import Database, text
-from tanist.spark.jobs.audit.history_files import NO_COLUMN, NO_TIME, HistoryUnfit, are_parquet
+from tanist.spark.jobs.audit.history_files import NO_COLUMN, NO_TIME, HistoryUnfit, are_parquet, files_of
+from tanist.spark.stores import is_stored, path_of
 
 SEND: Final = 0
 POLL: Final = 1
@@ -36,7 +37,10 @@ _CARRIED: Final = ("partition", "value", "acks", "idempotent")
 def read_history(database: Database, paths: Sequence[str | Path], topics: Sequence[str]) -> None:
     """Of files, or of folders of Parquet files; without topics, of all."""
     parquet = are_parquet(paths)
-    source = _parquet(paths) if parquet else _json(paths)
+    places = [path_of(path) for path in paths]
+    if any(map(is_stored, places)):
+        database.reach_stores()
+    source = _parquet(places) if parquet else _json(places)
     # Text is parsed once, and lines are put together once; Parquet is read again, by columns.
     kept = "view" if parquet else "table"
     database.run(f"create temp {kept} lines as {_lines(database.types(source), source)}")
@@ -67,23 +71,15 @@ def read_history(database: Database, paths: Sequence[str | Path], topics: Sequen
         database.run("drop table lines")
 
 
-def _json(paths: Sequence[str | Path]) -> str:
+def _json(paths: Sequence[Path]) -> str:
     columns = ", ".join(f"{text(name)}: {text(kind)}" for name, kind in _JSON.items())
     # A line that is no JSON, such as a last one that is not whole, has nothing.
     return f"read_json({_names(paths)}, format = 'newline_delimited', ignore_errors = true, columns = {{{columns}}})"
 
 
-def _parquet(paths: Sequence[str | Path]) -> str:
-    files = [file for path in paths for file in _files(Path(path))]
+def _parquet(paths: Sequence[Path]) -> str:
+    files = [file for path in paths for file in files_of(path)]
     return f"read_parquet({_names(files)}, union_by_name = true, binary_as_string = true)"
-
-
-def _files(path: Path) -> list[Path]:
-    """Those that Spark sees."""
-    if not path.is_dir():
-        return [path]
-    below = (file for file in sorted(path.rglob("*")) if file.is_file())
-    return [file for file in below if not any(part[0] in "._" for part in file.relative_to(path).parts)]
 
 
 def _names(paths: Iterable[str | Path]) -> str:

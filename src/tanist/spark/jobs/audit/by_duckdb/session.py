@@ -70,6 +70,12 @@ class Database:
         for name, body in _MACROS.items():
             self.run(f"create macro {name} as {body}")
 
+    def reach_stores(self) -> None:
+        """Addresses of object stores are read as files of this machine are, in ranges."""
+        from tanist.spark.jobs.audit.by_duckdb.store_files import StoreFiles
+
+        self._connection.register_filesystem(StoreFiles())
+
     def run(self, sql: str) -> Any:
         if self._stopped.is_set():
             raise Stopped

@@ -18,9 +18,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tanist.lab.history.operation import NEMESIS
+from tanist.spark.jobs.audit.by_spark import stored_history
 from tanist.spark.jobs.audit.by_spark.pairs import completed
 from tanist.spark.jobs.audit.by_spark.txn_operations import OPS_SCHEMA, sends_and_polls
-from tanist.spark.jobs.audit.history_files import NO_COLUMN, NO_TIME, HistoryUnfit, are_parquet
+from tanist.spark.jobs.audit.history_files import NO_COLUMN, NO_TIME, HistoryUnfit, are_parquet, files_of
+from tanist.spark.stores import is_stored, path_of
 
 POLL: Final = 1
 SEND: Final = 0
@@ -35,6 +37,7 @@ _FIELDS: Final = {
     "partition": "string", "value": "string", "offset": "bigint", "acks": "string", "idempotent": "boolean",
     "aborted": "boolean", "isolation": "string",
 }  # fmt: skip
+_COLUMNS: Final = (*_FIELDS, "records", "ops")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +66,21 @@ def read_history(spark: SparkSession, paths: Sequence[str | Path]) -> History:
     """Of files, or of folders of Parquet files."""
     parquet = are_parquet(paths)
     # Java keeps the folder that was the current one when it started.
-    named = [str(Path(path).absolute()) for path in paths]
-    if parquet:
-        return history(spark.read.parquet(*named))
+    named = [path_of(path).absolute() for path in paths]
+    stored = any(map(is_stored, named))
+    if parquet and not stored:
+        return history(spark.read.parquet(*map(str, named)))
     # Else an array is what its line has between its brackets, blanks included, and another line's array another value.
     spark.conf.set("spark.sql.json.enableExactStringParsing", "false")
-    # Text is read and parsed once: an audit looks at a history several times.
-    return History(history(spark.read.schema(_JSON_SCHEMA).json(named)).events.persist())
+    if not stored:
+        operations = spark.read.schema(_JSON_SCHEMA).json([str(path) for path in named])
+    elif parquet:
+        operations = stored_history.rows(spark, [file for path in named for file in files_of(path)], _COLUMNS)
+    else:
+        text = stored_history.lines(spark, [str(path) for path in named])
+        operations = text.select(F.from_json("line", _JSON_SCHEMA).alias("line")).select("line.*")
+    # Read and parsed once: an audit looks at a history several times.
+    return History(history(operations).events.persist())
 
 
 def history(operations: DataFrame) -> History:
