@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tanist.spark.jobs.audit.by_spark.history import read_history
-from tanist.spark.jobs.audit.history_files import HistoryUnfit
+from tanist.spark.jobs.history_files import HistoryUnfit
 
 SEND: dict[str, Any] = {"process": "p", "f": "send", "partition": "my-topic-3"}
 

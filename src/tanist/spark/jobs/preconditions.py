@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from tanist.spark.jobs.audit.history_files import files_of, first_bytes
+from tanist.spark.jobs.history_files import files_of, first_bytes
 from tanist.spark.segments.replica_files import METADATA_TOPIC, NothingThere, SegmentFile, segment_files
 from tanist.spark.stores import path_of, scheme_of
 from tanist.spark.topic.options import Connecting

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tanist.lab.history.operation import NEMESIS
 from tanist.spark.jobs.audit.by_duckdb.session import Database, text
-from tanist.spark.jobs.audit.history_files import NO_COLUMN, NO_TIME, HistoryUnfit, are_parquet, files_of
+from tanist.spark.jobs.history_files import NO_COLUMN, NO_TIME, HistoryUnfit, are_parquet, files_of
 from tanist.spark.stores import is_stored, path_of
 
 SEND: Final = 0

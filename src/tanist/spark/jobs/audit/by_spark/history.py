@@ -21,7 +21,7 @@ from tanist.lab.history.operation import NEMESIS
 from tanist.spark.jobs.audit.by_spark import stored_history
 from tanist.spark.jobs.audit.by_spark.pairs import completed
 from tanist.spark.jobs.audit.by_spark.txn_operations import OPS_SCHEMA, sends_and_polls
-from tanist.spark.jobs.audit.history_files import NO_COLUMN, NO_TIME, HistoryUnfit, are_parquet, files_of
+from tanist.spark.jobs.history_files import NO_COLUMN, NO_TIME, HistoryUnfit, are_parquet, files_of
 from tanist.spark.stores import is_stored, path_of
 
 POLL: Final = 1
