@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.suites.results import Result, account, from_go, from_junit
+from tests.suites.results import Result, account, from_go, from_junit, from_librdkafka
 
 JUNIT = """<testsuites><testsuite>
 <testcase classname="test.test_group" name="test_passes"/>
@@ -67,6 +67,24 @@ def test_a_go_test_that_fails_beside_its_parts_is_reported() -> None:
 def test_a_go_test_that_never_ended_has_failed() -> None:
     assert from_go([go("run", "TestTxnEtl"), go("output", "TestTxnEtl", "    txn_test.go:1: waits\n")]) == [
         Result("TestTxnEtl", "failed", "did not end in time")
+    ]
+
+
+RDKAFKA = """%7|noise of the client | PASSED
+|\x1b[32m <MAIN>                                   |     PASSED |  12.345s \x1b[0m|
+|\x1b[32m 0001_multiobj                            |     PASSED |   1.234s \x1b[0m|
+|\x1b[31m 0081_admin                               |     FAILED |   9.000s \x1b[0m|\x1b[31m no\x1b[0m <-- known issue
+|\x1b[36m 0126_oauthbearer_oidc                    |    SKIPPED |   0.000s \x1b[0m|\x1b[36m needs SASL\x1b[0m
+|\x1b[35m 0142_reauthentication                    |    RUNNING |  61.000s \x1b[0m|
+"""
+
+
+def test_librdkafkas_summary() -> None:
+    assert from_librdkafka(RDKAFKA) == [
+        Result("0001_multiobj", "passed"),
+        Result("0081_admin", "failed", "no <-- known issue"),
+        Result("0126_oauthbearer_oidc", "skipped", "needs SASL"),
+        Result("0142_reauthentication", "failed", "did not end in time"),
     ]
 
 
