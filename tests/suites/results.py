@@ -23,6 +23,7 @@ _GO_NOISE = re.compile(r"\s*(=== |--- |PASS\b|ok\b)")
 _GO_PLACE = re.compile(r"^\s*\S+_test\.go:\d+: ")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _RDKAFKA = re.compile(r"\| *(\d{4}_\w+) *\| *([A-Z]+) *\| *[\d.]+s *\| ?(.*)")
+_RDKAFKA_FAILURE = re.compile(r'^### Test "(\d{4}_\w+).*" failed at .*\n(.*)', re.MULTILINE)
 _RDKAFKA_STATES: dict[str, Outcome] = {"PASSED": "passed", "SKIPPED": "skipped"}
 _GO_CLEANUP = re.compile(r"NOT DELETING|: deleting (topic|group) ")
 
@@ -91,9 +92,13 @@ def _go_reason(output: Sequence[str]) -> str:
 
 
 def from_librdkafka(output: str) -> list[Result]:
-    """The tests of a run of its program; those that still ran when it was ended have failed."""
-    results = {}
-    for line in _COLOURS.sub("", output).splitlines():
+    """The tests of a run of its program; those that still ran when it was ended have failed.
+
+    A test that fails may take the program along, before the summary; what it said is in the output.
+    """
+    plain = _COLOURS.sub("", output)
+    results = {found[1]: Result(found[1], "failed", _short(found[2])) for found in _RDKAFKA_FAILURE.finditer(plain)}
+    for line in plain.splitlines():
         if (found := _RDKAFKA.match(line)) is not None:
             outcome = _RDKAFKA_STATES.get(found[2], "failed")
             why = found[3] if found[2] in ("FAILED", "SKIPPED") else "did not end in time"

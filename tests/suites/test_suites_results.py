@@ -88,6 +88,11 @@ def test_librdkafkas_summary() -> None:
     ]
 
 
+def test_what_librdkafkas_program_said_before_it_died() -> None:
+    died = '\x1b[31m### Test "0097_ssl_verify (part)" failed at testcpp.h:77:() at Sun Nov 29: ###\nno key\nmore'
+    assert from_librdkafka(died) == [Result("0097_ssl_verify", "failed", "no key")]
+
+
 def test_the_account_tells_each_reason_and_the_counts() -> None:
     results = [
         Result("a", "passed"),

@@ -37,7 +37,7 @@ class Container:
 
     def exec_run(self, command: str | Sequence[str], user: str | None = None) -> tuple[int | None, bytes]:
         """A script by its path, one of Apache Kafka's tools as one text, or the log of the node."""
-        output = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+        output: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
         if isinstance(command, str):
             process = _start("tool", self._settings, command, **output)
         elif command[0] == "supervisorctl":
