@@ -39,7 +39,7 @@ class InvalidToken(ValueError):
 
 
 class InsufficientScope(InvalidToken):
-    """A token that lacks a scope that the listener requires. The client is told `required`, all of them."""
+    """A token that lacks a scope that the listener requires. The answer names them all: `required`."""
 
     def __init__(self, required: Sequence[str]) -> None:
         super().__init__("its scope lacks one that is required")
@@ -153,7 +153,7 @@ class OAuthBearerServer:
 
 
 def _refusal(error: InvalidToken) -> str:
-    """What the client is told, in Apache Kafka's text."""
+    """The answer, in Apache Kafka's text."""
     if isinstance(error, InsufficientScope):
         return f'{{"status":"insufficient_scope", "scope":"[{", ".join(error.required)}]"}}'
     return '{"status":"invalid_token"}'
