@@ -23,15 +23,16 @@ from pathlib import Path
 
 from tests.interop import apache, target
 from tests.interop.cluster import interrupt_on_sigterm, wait_ready
-from tests.suites import aiokafka_suite, franz_go_suite, kafka_python_suite, librdkafka_suite
+from tests.suites import aiokafka_suite, franz_go_suite, kafka_python_suite, librdkafka_suite, sarama_suite
 from tests.suites.results import account
 
 SUITES = {suite.NAME: suite.run for suite in (franz_go_suite, kafka_python_suite)}
 SECURED = {
     franz_go_suite.SCRAM_NAME: franz_go_suite.run_scram,
     kafka_python_suite.SECURED_NAME: kafka_python_suite.run_secured,
+    sarama_suite.NAME: sarama_suite.run,
 }
-"""Tests of authentication and TLS, which start nodes of a target."""
+"""Tests that need nodes of their own: with authentication, TLS, or behind a proxy."""
 OF_CHECKOUTS = {suite.NAME: suite.run for suite in (aiokafka_suite, librdkafka_suite)}
 """The same, of sources that no package has."""
 LIMIT_MINUTES = 15.0

@@ -51,11 +51,11 @@ def _login(mechanism: str, user: str = "myuser") -> dict[str, str]:
     return {"sasl.mechanisms": mechanism, "sasl.username": user, "sasl.password": USERS["myuser"]}
 
 
-def _unsigned(text: str) -> dict[str, str]:
+def _unsigned(scope: str) -> dict[str, str]:
     return {
         "sasl.mechanisms": "OAUTHBEARER",
         "enable.sasl.oauthbearer.unsecure.jwt": "true",
-        "sasl.oauthbearer.config": text,
+        "sasl.oauthbearer.config": f"scope={scope} principal=admin",
     }
 
 
@@ -70,8 +70,8 @@ ROUNDS: Final = (
     Round("SCRAM-SHA-256", "SASL_PLAINTEXT", ("0001", "0135"), _login("SCRAM-SHA-256")),
     Round("PLAIN in TLS", "SASL_SSL", ("0001", "0097"), _login("PLAIN")),
     Round("SCRAM-SHA-512 in TLS", "SASL_SSL", ("0001", "0081", "0135"), _login("SCRAM-SHA-512")),
-    Round("OAUTHBEARER", "SASL_PLAINTEXT", ("0001", "0142"), _unsigned("scope=requiredScope principal=admin")),
-    Round("OAUTHBEARER, wrong scope", "SASL_PLAINTEXT", ("0001",), _unsigned("scope=wrongScope"), fails=True),
+    Round("OAUTHBEARER", "SASL_PLAINTEXT", ("0001", "0142"), _unsigned("requiredScope")),
+    Round("OAUTHBEARER, wrong scope", "SASL_PLAINTEXT", ("0001",), _unsigned("wrongScope"), fails=True),
     Round(OIDC, OIDC, ("0001", "0126", "0142")),
 )  # fmt: skip
 
