@@ -109,7 +109,8 @@ def test_librdkafkas_own_token_needs_the_scopes_that_are_required(tmp_path: Path
     from confluent_kafka import KafkaError, Producer
 
     prefix = "listener__name__clients__oauthbearer__sasl__"
-    module = f'{OAUTH_MODULE} required unsecuredValidatorRequiredScope="read write";'
+    login = 'unsecuredLoginStringClaim_sub="node"'
+    module = f'{OAUTH_MODULE} required {login} unsecuredValidatorRequiredScope="read write";'
     more = {f"{prefix}server__callback__handler__class": UNSECURED, f"{prefix}jaas__config": module}
     with running(target.chosen(), tmp_path, **more) as node:
         config = {

@@ -64,6 +64,7 @@ def run(target: str, *, only: str | None, limit_s: float) -> list[Result]:
             "default.replication.factor": "2",
             "offsets.topic.replication.factor": "2",
             "transaction.state.log.replication.factor": "2",
+            "transaction.state.log.min.isr": "1",
             "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
             "auto.create.topics.enable": "false",
             "group.initial.rebalance.delay.ms": "0",
