@@ -35,10 +35,6 @@ PROXY: Final = "github.com/Shopify/toxiproxy/v2/cmd/server"
 FIRST_PORT: Final = 29091
 """Where its tests look for brokers."""
 TESTS: Final = "TestFunc|TestConsumer|TestVersionMatrix|TestReadOnly|TestInterceptors|TestJava|TestAsyncProducerRemote"
-TOOLS: Final = {
-    "kafka-console-producer.sh": apache.CONSOLE_PRODUCER,
-    "kafka-console-consumer.sh": apache.CONSOLE_CONSUMER,
-}
 LISTENERS: Final = {"INTERNAL": "PLAINTEXT", "LOCAL": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
 
 
@@ -56,7 +52,7 @@ class ProxiedNodes(Nodes):
 
 
 def run(target: str, *, only: str | None, limit_s: float) -> list[Result]:
-    if (reason := builds.missing_go() or apache.missing()) is not None:
+    if (reason := builds.missing_go() or (apache.missing() if target == "apache" else None)) is not None:
         return [Result(PACKAGE, "skipped", reason)]
     with tempfile.TemporaryDirectory(prefix="suites-") as scratch:
         folder = Path(scratch)
@@ -82,10 +78,6 @@ def run(target: str, *, only: str | None, limit_s: float) -> list[Result]:
                     "KAFKA_VERSION": apache.VERSION,
                     "PATH": f"{program.parent}:{os.environ['PATH']}",
                     "SUITES_NODES": compose,
-                    "SUITES_BROKER": "{}:{}".format(*nodes.address(1)),
-                    "SUITES_TOOLS": json.dumps(
-                        {name: apache.java_command(main, flags=apache.TOOL_FLAGS) for name, main in TOOLS.items()}
-                    ),
                 }
                 return _tests(environment, only or TESTS, limit_s)
         finally:
