@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tanist.security.jaas import PLAIN_MODULE, SCRAM_MODULE
+from tanist.broker.sasl_properties import UNSECURED
+from tanist.security.jaas import OAUTH_MODULE, PLAIN_MODULE, SCRAM_MODULE
 from tests.clients.secured import MECHANISMS, PASSWORDS, SaslNode, bearer_token, running
 from tests.interop import apache, target
 from tests.interop.tanist_cluster import CommandFailed, tanist
@@ -102,6 +103,30 @@ def test_librdkafka_hears_that_its_token_is_refused(node: SaslNode, changes: dic
     wait_for(lambda: producer.poll(0.1) is None or bool(errors), "an error comes", timeout_s=TIMEOUT_S)
     assert errors[0].code() == KafkaError._AUTHENTICATION
     assert '{"status":"invalid_token"}' in errors[0].str()
+
+
+def test_librdkafkas_own_token_needs_the_scopes_that_are_required(tmp_path: Path) -> None:
+    from confluent_kafka import KafkaError, Producer
+
+    prefix = "listener__name__clients__oauthbearer__sasl__"
+    login = 'unsecuredLoginStringClaim_sub="node"'
+    module = f'{OAUTH_MODULE} required {login} unsecuredValidatorRequiredScope="read write";'
+    more = {f"{prefix}server__callback__handler__class": UNSECURED, f"{prefix}jaas__config": module}
+    with running(target.chosen(), tmp_path, **more) as node:
+        config = {
+            "bootstrap.servers": node.bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "enable.sasl.oauthbearer.unsecure.jwt": True,
+            "log_level": 0,
+        }
+        good = Producer({**config, "sasl.oauthbearer.config": "principal=alice scope=read,write"})
+        assert good.list_topics(timeout=TIMEOUT_S).brokers
+        errors: list[Any] = []
+        bad = Producer({**config, "sasl.oauthbearer.config": "principal=alice scope=read", "error_cb": errors.append})
+        wait_for(lambda: bad.poll(0.1) is None or bool(errors), "an error comes", timeout_s=TIMEOUT_S)
+        assert errors[0].code() == KafkaError._AUTHENTICATION
+        assert '{"status":"insufficient_scope", "scope":"[read, write]"}' in errors[0].str()
 
 
 def test_librdkafka_hears_that_its_mechanism_is_not_there(node: SaslNode) -> None:

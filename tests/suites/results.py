@@ -1,6 +1,6 @@
 """What a suite's tests came to, read from its runner's own report, and the account of it.
 
-Reads JUnit's XML, as pytest writes it, and what `go test -json` prints.
+Reads JUnit's XML, as pytest writes it, what `go test -json` prints, and the summary of librdkafka's test program.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ _GO_ACTIONS: dict[str, Outcome] = {"pass": "passed", "fail": "failed", "skip": "
 # What the test runner itself says of a test, and where a message comes from.
 _GO_NOISE = re.compile(r"\s*(=== |--- |PASS\b|ok\b)")
 _GO_PLACE = re.compile(r"^\s*\S+_test\.go:\d+: ")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_RDKAFKA = re.compile(r"\| *(\d{4}_\w+) *\| *([A-Z]+) *\| *[\d.]+s *\| ?(.*)")
+_RDKAFKA_FAILURE = re.compile(r'^### Test "(\d{4}_\w+).*" failed at .*\n(.*)', re.MULTILINE)
+_RDKAFKA_STATES: dict[str, Outcome] = {"PASSED": "passed", "SKIPPED": "skipped"}
 _GO_CLEANUP = re.compile(r"NOT DELETING|: deleting (topic|group) ")
 
 
@@ -85,6 +89,21 @@ def _go_reason(output: Sequence[str]) -> str:
     """The last of what the test itself said before it cleaned up; log lines of the client come before that."""
     reported = [line for line in output if _GO_PLACE.match(line) and not _GO_CLEANUP.search(line)] or list(output)
     return _short(_GO_PLACE.sub("", reported[-1])) if reported else ""
+
+
+def from_librdkafka(output: str) -> list[Result]:
+    """The tests of a run of its program; those that still ran when it was ended have failed.
+
+    A test that fails may take the program along, before the summary; what it said is in the output.
+    """
+    plain = _COLOURS.sub("", output)
+    results = {found[1]: Result(found[1], "failed", _short(found[2])) for found in _RDKAFKA_FAILURE.finditer(plain)}
+    for line in plain.splitlines():
+        if (found := _RDKAFKA.match(line)) is not None:
+            outcome = _RDKAFKA_STATES.get(found[2], "failed")
+            why = found[3] if found[2] in ("FAILED", "SKIPPED") else "did not end in time"
+            results[found[1]] = Result(found[1], outcome, "" if outcome == "passed" else _short(why))
+    return list(results.values())
 
 
 def _short(reason: str) -> str:

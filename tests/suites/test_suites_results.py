@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.suites.results import Result, account, from_go, from_junit
+from tests.suites.results import Result, account, from_go, from_junit, from_librdkafka
 
 JUNIT = """<testsuites><testsuite>
 <testcase classname="test.test_group" name="test_passes"/>
@@ -68,6 +68,29 @@ def test_a_go_test_that_never_ended_has_failed() -> None:
     assert from_go([go("run", "TestTxnEtl"), go("output", "TestTxnEtl", "    txn_test.go:1: waits\n")]) == [
         Result("TestTxnEtl", "failed", "did not end in time")
     ]
+
+
+RDKAFKA = """%7|noise of the client | PASSED
+|\x1b[32m <MAIN>                                   |     PASSED |  12.345s \x1b[0m|
+|\x1b[32m 0001_multiobj                            |     PASSED |   1.234s \x1b[0m|
+|\x1b[31m 0081_admin                               |     FAILED |   9.000s \x1b[0m|\x1b[31m no\x1b[0m <-- known issue
+|\x1b[36m 0126_oauthbearer_oidc                    |    SKIPPED |   0.000s \x1b[0m|\x1b[36m needs SASL\x1b[0m
+|\x1b[35m 0142_reauthentication                    |    RUNNING |  61.000s \x1b[0m|
+"""
+
+
+def test_librdkafkas_summary() -> None:
+    assert from_librdkafka(RDKAFKA) == [
+        Result("0001_multiobj", "passed"),
+        Result("0081_admin", "failed", "no <-- known issue"),
+        Result("0126_oauthbearer_oidc", "skipped", "needs SASL"),
+        Result("0142_reauthentication", "failed", "did not end in time"),
+    ]
+
+
+def test_what_librdkafkas_program_said_before_it_died() -> None:
+    died = '\x1b[31m### Test "0097_ssl_verify (part)" failed at testcpp.h:77:() at Sun Nov 29: ###\nno key\nmore'
+    assert from_librdkafka(died) == [Result("0097_ssl_verify", "failed", "no key")]
 
 
 def test_the_account_tells_each_reason_and_the_counts() -> None:

@@ -27,6 +27,7 @@ SECURED: Final = f"{_OAUTH}.OAuthBearerValidatorCallbackHandler"
 UNSECURED: Final = f"{_OAUTH}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 _SECURED: Final = (SECURED, f"{_OAUTH}.secured.OAuthBearerValidatorCallbackHandler")
 _HANDLER: Final = "sasl.server.callback.handler.class"
+_SCOPE: Final = re.compile(r"[!\x23-\x5B\x5D-\x7E]+")
 _JWKS: Final = "sasl.oauthbearer.jwks.endpoint.url"
 _VALIDATORS: Final = (f"{_OAUTH}.DefaultJwtValidator", f"{_OAUTH}.BrokerJwtValidator")
 _EXAMPLES: Final = {
@@ -194,15 +195,7 @@ def _bearer(properties: ListenerProperties, name: str) -> Bearer:
     prefix = f"listener.name.{name.lower()}.oauthbearer"
     handler, url = of(_HANDLER), of(_JWKS)
     if handler == UNSECURED:
-        options = properties.jaas(OAUTHBEARER).options
-        skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0")
-        rules = TokenRules(
-            subject_claim=options.get("unsecuredValidatorPrincipalClaimName", "sub"),
-            scope_claim=options.get("unsecuredValidatorScopeClaimName", "scope"),
-            clock_skew_ms=int(skew) if skew.isdecimal() else 0,
-            needs_issue_time=False,
-        )
-        return Bearer(rules, None)
+        return Bearer(_unsecured_rules(properties.jaas(OAUTHBEARER).options, f"{prefix}.sasl.jaas.config"), None)
     if handler not in _SECURED:
         raise ConfigError(
             f"{prefix}.{_HANDLER} is {handler or 'missing'}: without it Apache Kafka takes tokens that nobody has "
@@ -229,6 +222,27 @@ def _bearer(properties: ListenerProperties, name: str) -> Bearer:
         _number(properties, OAUTHBEARER, "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms"),
     )
     return Bearer(rules, keys)
+
+
+def _unsecured_rules(options: Mapping[str, str], setting: str) -> TokenRules:
+    """Of the login module's options, as Java's class for tokens without a signature takes them. ConfigError."""
+
+    def of(option: str) -> str:
+        return options.get(f"unsecuredValidator{option}", "").strip()
+
+    skew, scope = of("AllowableClockSkewMs") or "0", of("RequiredScope").split()
+    if not (skew.isascii() and skew.isdecimal()):
+        raise ConfigError(f"{setting}: unsecuredValidatorAllowableClockSkewMs is no number of milliseconds")
+    if not all(map(_SCOPE.fullmatch, scope)):
+        raise ConfigError(f"{setting}: unsecuredValidatorRequiredScope is no list of scopes with spaces between them")
+    return TokenRules(
+        subject_claim=of("PrincipalClaimName") or "sub",
+        scope_claim=of("ScopeClaimName") or "scope",
+        clock_skew_ms=int(skew),
+        needs_issue_time=False,
+        issued_by_now=True,
+        required_scope=tuple(scope),
+    )
 
 
 def _number(properties: ListenerProperties, mechanism: str, name: str) -> int:

@@ -161,6 +161,33 @@ def test_unsigned_tokens_are_taken_where_that_is_written() -> None:
     assert outcome(cluster, late)[0] == ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
+OPTIONS = "listener.name.plaintext.oauthbearer.sasl.jaas.config"
+
+
+def test_options_of_unsigned_tokens_are_obeyed() -> None:
+    module = (
+        f'{OAUTH_MODULE} required unsecuredValidatorRequiredScope="read write" unsecuredValidatorScopeClaimName="scp" '
+        'unsecuredValidatorPrincipalClaimName="user" unsecuredValidatorAllowableClockSkewMs="5000";'
+    )
+    cluster = Cluster(nodes=1, config={**BEARER, HANDLER: UNSECURED, OPTIONS: module})
+    now = cluster.client.clock.wall_ms() // 1000
+    good: dict[str, Any] = {"user": "alice", "scp": ["write", "read"], "exp": now - 4}
+
+    def answer(**changes: Any) -> tuple[int, bytes]:
+        return outcome(cluster, OAuthBearerClient(unsecured_token({**good, **changes})).first())
+
+    refused = ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert answer() == (0, b"")
+    assert answer(exp=now - 6)[0] == refused
+    assert answer(scp=["read"]) == (refused, b'{"status":"insufficient_scope", "scope":"[read, write]"}')
+    assert answer(iat=now + 6, exp=now + 60)[0] == refused
+    assert answer(user="")[0] == refused
+
+
+def unsecured(option: str) -> dict[str, str]:
+    return {HANDLER: UNSECURED, OPTIONS: f"{OAUTH_MODULE} required unsecuredValidator{option};"}
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
@@ -173,6 +200,9 @@ def test_unsigned_tokens_are_taken_where_that_is_written() -> None:
             {"sasl.mechanism.inter.broker.protocol": "OAUTHBEARER"},
             "is OAUTHBEARER, by which tanist's nodes do not log in",
         ),
+        (unsecured('AllowableClockSkewMs="soon"'), "AllowableClockSkewMs is no number of milliseconds"),
+        (unsecured('AllowableClockSkewMs="-1"'), "AllowableClockSkewMs is no number of milliseconds"),
+        (unsecured("RequiredScope='read \"write\"'"), "RequiredScope is no list of scopes"),
     ],
 )
 def test_what_is_refused_at_start(changes: dict[str, str | None], why: str) -> None:

@@ -71,6 +71,12 @@ def test_no_second_token_is_taken() -> None:
         ({"scope": "a b"}, TokenRules()),
         ({"scope": ["a", "b"]}, TokenRules()),
         ({"sub": None, "user": "alice"}, TokenRules(subject_claim="user")),
+        ({"scope": ["c", " a", "b"]}, TokenRules(required_scope=("a", "b"))),
+        ({"scope": "a"}, TokenRules(required_scope=("a",))),
+        ({"scp": ["a"]}, TokenRules(scope_claim="scp", required_scope=("a",))),
+        ({"iat": NOW + 30}, TokenRules()),
+        ({"iat": NOW + 30}, TokenRules(issued_by_now=True)),
+        ({"iat": NOW + 60}, TokenRules()),
     ],
 )
 def test_tokens_that_are_good(changes: dict[str, Any], rules: TokenRules) -> None:
@@ -103,10 +109,22 @@ def test_tokens_that_are_good(changes: dict[str, Any], rules: TokenRules) -> Non
         ({"sub": " "}, TokenRules()),
         ({"sub": 7}, TokenRules()),
         ({"sub": None}, TokenRules()),
+        ({"iat": NOW + 31}, TokenRules(issued_by_now=True)),
+        ({"iat": NOW + 60, "exp": NOW + 60}, TokenRules(clock_skew_ms=60_000, issued_by_now=True)),
     ],
 )
 def test_tokens_that_are_not(changes: dict[str, Any], rules: TokenRules) -> None:
     assert server(rules).step(token(**changes)) == Challenge(REFUSED)
+
+
+@pytest.mark.parametrize("scope", [None, [], "", "b", "a b", ["a", "c"]])
+def test_a_token_without_a_scope_that_is_required_hears_which_are(scope: str | list[str] | None) -> None:
+    refusing = server(TokenRules(required_scope=("a", "b")))
+    challenge = refusing.step(token(scope=scope))
+    assert challenge == Challenge(b'{"status":"insufficient_scope", "scope":"[a, b]"}')
+    outcome = refusing.step(b"\x01")
+    assert isinstance(outcome, Failed)
+    assert outcome.text == challenge.token.decode()
 
 
 def test_an_authorization_id_has_to_be_the_tokens() -> None:

@@ -12,7 +12,7 @@ import json
 import re
 from base64 import urlsafe_b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +24,6 @@ _NAME = "(?:[\\x01-\\x2B\\x2D-\\x3C\\x3E-\\x7F]|=2C|=3D)+"
 _PAIR = "[A-Za-z]+=[\\x21-\\x7E \\t\\r\\n]+\\x01"
 _INITIAL = re.compile(f"n,(?:a=({_NAME}))?,\\x01((?:{_PAIR})*)\\x01")
 _AUTHORIZATION = re.compile(r"(?i:bearer) +([-_.a-zA-Z0-9]+)")
-_REFUSED: Final = '{"status":"invalid_token"}'
 _FAREWELL: Final = b"\x01"
 _FILE = re.compile(r"file:(?://)?(/.+)")
 
@@ -37,6 +36,14 @@ def path_of(url: str) -> str | None:
 
 class InvalidToken(ValueError):
     """A token that is not believed. The text says why, and nothing of it."""
+
+
+class InsufficientScope(InvalidToken):
+    """A token that lacks a scope that the listener requires. The answer names them all: `required`."""
+
+    def __init__(self, required: Sequence[str]) -> None:
+        super().__init__("its scope lacks one that is required")
+        self.required = tuple(required)
 
 
 Claims = Mapping[str, object]
@@ -55,6 +62,10 @@ class TokenRules:
     issuer: str | None = None
     clock_skew_ms: int = 30_000
     needs_issue_time: bool = True
+    issued_by_now: bool = False
+    """A time of issue is not after now, and before the end."""
+    required_scope: tuple[str, ...] = ()
+    """All of these."""
 
     def judge(self, claims: Claims, wall_ms: int) -> tuple[str, int]:
         """Who it is, and until when it is so (wall time, ms). `InvalidToken`."""
@@ -68,6 +79,11 @@ class TokenRules:
             raise InvalidToken("it has no iat")
         if issued_ms is not None and issued_ms > expires_ms:
             raise InvalidToken("it expires before it was issued")
+        if issued_ms is not None and self.issued_by_now:
+            if issued_ms > wall_ms + self.clock_skew_ms:
+                raise InvalidToken("it was issued after now")
+            if issued_ms == expires_ms:
+                raise InvalidToken("it expires when it was issued")
         begins_ms = _time_ms(claims, "nbf")
         if begins_ms is not None and begins_ms > wall_ms + self.clock_skew_ms:
             raise InvalidToken("it is not valid yet")
@@ -75,10 +91,12 @@ class TokenRules:
             raise InvalidToken("its iss is not sasl.oauthbearer.expected.issuer")
         if self.audiences and self.audiences.isdisjoint(_texts(claims, "aud")):
             raise InvalidToken("its aud is none of sasl.oauthbearer.expected.audience")
-        _texts(claims, self.scope_claim)
+        scope = {each.strip() for each in _texts(claims, self.scope_claim)}
         subject = claims.get(self.subject_claim)
         if not isinstance(subject, str) or not subject.strip():
             raise InvalidToken(f"its {self.subject_claim} names nobody")
+        if not scope.issuperset(self.required_scope):
+            raise InsufficientScope(self.required_scope)
         return subject, expires_ms
 
 
@@ -109,15 +127,13 @@ class OAuthBearerServer:
         self._verify = verify
         self._rules = rules
         self._wall_ms = wall_ms
-        self._refused: str | None = None
-        """Why the client's token was."""
+        self._refused: Failed | None = None
+        """What follows the client's word that it has read why its token was."""
 
     def step(self, token: bytes) -> Outcome:
         """Take the client's token, or its word that it has read why it is refused."""
         if self._refused is not None:
-            if token == _FAREWELL:
-                return Failed(_REFUSED, self._refused)
-            return Failed(reason="a second token")
+            return self._refused if token == _FAREWELL else Failed(reason="a second token")
         try:
             authorization_id, bearer = _initial(token)
         except SaslError as error:
@@ -125,14 +141,22 @@ class OAuthBearerServer:
         try:
             name, expires_ms = self._rules.judge(self._verify(bearer), self._wall_ms())
         except InvalidToken as error:
-            self._refused = f"the token is refused: {error}"
-            return Challenge(_REFUSED.encode())
+            answer = _refusal(error)
+            self._refused = Failed(answer, f"the token is refused: {error}")
+            return Challenge(answer.encode())
         if authorization_id not in ("", name):
             return Failed(
                 f"Authentication failed: Client requested an authorization id ({authorization_id}) that is different "
                 f"from the token's principal name ({name})"
             )
         return Done(Principal(USER, name), expires_ms=expires_ms)
+
+
+def _refusal(error: InvalidToken) -> str:
+    """The answer, in Apache Kafka's text."""
+    if isinstance(error, InsufficientScope):
+        return f'{{"status":"insufficient_scope", "scope":"[{", ".join(error.required)}]"}}'
+    return '{"status":"invalid_token"}'
 
 
 def _initial(token: bytes) -> tuple[str, str]:
