@@ -355,6 +355,13 @@ def test_groups_are_listed_described_and_deleted() -> None:
     asked = DescribeShareGroupOffsetsRequest(groups=(DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=None),))
     offsets = cluster.ask(asked, 1, to=coordinator).groups[0].topics[0].partitions[0]
     assert (offsets.start_offset, offsets.lag, offsets.error_code) == (2, 2, 0)
+    named = (("t", 7), ("none", 0))
+    absent = tuple(DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=(index,)) for name, index in named)
+    asked = DescribeShareGroupOffsetsRequest(
+        groups=(DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=absent),)
+    )
+    found = [each.partitions[0] for each in cluster.ask(asked, 1, to=coordinator).groups[0].topics]
+    assert [(each.start_offset, each.lag, each.error_code) for each in found] == [(-1, -1, 0)] * 2
     nothing = DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=())
     asked = DescribeShareGroupOffsetsRequest(
         groups=(DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=(nothing,)),)

@@ -12,14 +12,12 @@ from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAcl
 from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
 from tanist.wire.messages.list_transactions_request import ListTransactionsRequest
 from tanist.wire.messages.produce_request import ProduceRequest
+from tanist.wire.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from tanist.wire.schema import Request
+from tests.interop.apache import VERSION
 from tests.interop.requests.batches import Batch
-from tests.interop.requests.symbols import RecordBatch
 
 CLOSED = "the connection was closed"
-_TELL_EPOCHS = (
-    ApiKey.INIT_PRODUCER_ID, ApiKey.END_TXN, ApiKey.DESCRIBE_TRANSACTIONS, ApiKey.DESCRIBE_PRODUCERS, ApiKey.FETCH
-)  # fmt: skip
 _ACLS = (ApiKey.CREATE_ACLS, ApiKey.DESCRIBE_ACLS, ApiKey.DELETE_ACLS)
 
 Explains = Callable[[Request, int, Any, Any], bool]
@@ -93,29 +91,14 @@ def _more_properties(request: Request, version: int, apache: Any, tanist: Any) -
     )
 
 
-def _fenced_by_two(request: Request, version: int, apache: Any, tanist: Any) -> bool:
-    """Only epochs of producers differ, and ours are ahead."""
-    if request.API_KEY not in _TELL_EPOCHS or _without_epochs(apache) != _without_epochs(tanist):
-        return False
-    return all(their <= our for their, our in zip(_epochs(apache), _epochs(tanist), strict=True))
-
-
-def _epochs(answer: Any) -> list[int]:
-    if isinstance(answer, dict):
-        return [
-            each for name, value in answer.items() for each in ([value] if name == "producer_epoch" else _epochs(value))
-        ]
-    if isinstance(answer, RecordBatch):
-        return [answer.producer_epoch]
-    return [each for item in answer for each in _epochs(item)] if isinstance(answer, list) else []
-
-
-def _without_epochs(answer: Any) -> Any:
-    if isinstance(answer, dict):
-        return {name: _without_epochs(value) for name, value in answer.items() if name != "producer_epoch"}
-    if isinstance(answer, RecordBatch):
-        return answer._replace(producer_epoch=0)
-    return [_without_epochs(each) for each in answer] if isinstance(answer, list) else answer
+def _of_4_4(request: Request, version: int, apache: Any, tanist: Any) -> bool:
+    """A heartbeat with what Streams groups of 4.3 have not."""
+    return (
+        VERSION.startswith("4.3.")
+        and isinstance(request, StreamsGroupHeartbeatRequest)
+        and errors(apache) == [ErrorCode.INVALID_REQUEST]
+        and (request.instance_id, request.task_offsets, request.task_end_offsets) != (None, None, None)
+    )
 
 
 KNOWN: Mapping[str, Explains] = {
@@ -123,8 +106,8 @@ KNOWN: Mapping[str, Explains] = {
     "Apache Kafka fails with an exception, ours refuses": _fails,
     "Wrong entries and filters of ACLs are refused; Apache Kafka closes the connection, or fails all": _strange_entries,
     "To Apache Kafka a transaction that has not begun is older than any duration": _not_begun,
-    "A transaction of version 2 that InitProducerId aborts costs two epochs; one in Apache Kafka 4.3": _fenced_by_two,
     "Topics have properties of 4.4 and of ours": _more_properties,
+    "Streams groups have static members, and hear of offsets, as in 4.4": _of_4_4,
     "Records are not decoded when they are appended (GAPS.md)": _unreadable,
     "A transaction needs acks=all": _acks_of_a_transaction,
     "A batch of a transaction has a producer": _of_nobody,
@@ -155,6 +138,8 @@ def parts_ways(request: Request, apache: Any, tanist: Any) -> str | None:
         done = [[not each for each in side] for side in (theirs, ours)]
         same = done[0] == done[1] or not (any(done[0]) or any(done[1]))
         return None if same else f"{ApiKey(request.API_KEY).name}: one has done what the other has refused"
+    if request.API_KEY == ApiKey.STREAMS_GROUP_HEARTBEAT and bool(any(theirs)) != bool(any(ours)):
+        return "STREAMS_GROUP_HEARTBEAT: a member of 4.4"
     nothing = request.API_KEY in (ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT) and all(theirs)
     if nothing and ErrorCode.OFFSET_METADATA_TOO_LARGE in theirs:
         return "in Apache Kafka a commit makes a group, too, if nothing of it is stored"
