@@ -199,6 +199,15 @@ def test_an_empty_group_waits_for_more_members_but_not_forever() -> None:
     assert {rig.answers[t].generation_id for t in (first, second, third, fourth)} == {1}
 
 
+def test_an_empty_group_without_a_delay_does_not_wait_for_who_has_only_an_id() -> None:
+    rig = Rig()
+    known = rig.answers[rig.join(known=True)]
+    first = rig.join()
+    assert rig.answers[first].error_code == 0
+    second = rig.join(known.member_id)
+    assert second not in rig.answers, "the first is to join again"
+
+
 def test_an_empty_group_without_newcomers_waits_once() -> None:
     rig = Rig(initial_rebalance_delay_ms=3_000)
     ticket = rig.join()

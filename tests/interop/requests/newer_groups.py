@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any
 
 from tanist.wire.apis import ApiKey
+from tanist.wire.messages.share_acknowledge_request import ShareAcknowledgeRequest
 from tanist.wire.messages.share_fetch_request import AcknowledgementBatch as FetchAcknowledgement
 from tanist.wire.messages.share_fetch_request import ShareFetchRequest
 from tanist.wire.messages.streams_group_heartbeat_request import (
@@ -81,6 +82,7 @@ BY_STRUCT: Mapping[tuple[str, str], Choice] = {
     ("AcknowledgementBatch", "last_offset"): one_of(0, 1, 2, 5, Symbol("last acquired", 0), Symbol("last acquired", 0)),
     ("AcknowledgementBatch", "acknowledge_types"): one_of(1, 1, 1, 2, 2, 2, 3, 0, 4, 5),
     ("AlterShareGroupOffsetsRequestPartition", "partition_index"): one_of(0, 0, 0, 1, 2),
+    ("DescribeShareGroupOffsetsRequestTopic", "partitions"): one_of(0, 0, 1, 2),
     ("StreamsGroupHeartbeatRequest", "group_id"): application,
     ("StreamsGroupHeartbeatRequest", "member_id"): _member,
     ("StreamsGroupHeartbeatRequest", "member_epoch"): _newest_epoch,
@@ -138,7 +140,10 @@ def fit(random: Random, kind: type, values: dict[str, Any]) -> None:
         return
     if kind is StreamsGroupHeartbeatRequest:
         _fit_streams(random, values)
+    elif kind is ShareAcknowledgeRequest:
+        _keep_known(values["topics"])
     elif kind is ShareFetchRequest:
+        _keep_known(values["topics"])
         if values.get("is_renew_ack"):
             values.update(max_bytes=0, min_bytes=0, max_records=0, max_wait_ms=0)
         if values["share_session_epoch"] == 0 or random.random() < 0.5:
@@ -149,6 +154,13 @@ def fit(random: Random, kind: type, values: dict[str, Any]) -> None:
         first, last = values["first_offset"], values["last_offset"]
         if isinstance(first, int) and isinstance(last, int) and first > last:
             values.update(first_offset=last, last_offset=first)
+
+
+def _keep_known(topics: Iterable[Any]) -> None:
+    """Ids of topics that are there: of others Apache Kafka fails with an exception."""
+    for topic in topics:
+        if not isinstance(topic.topic_id, Symbol) or topic.topic_id.of not in ("t0", "t1"):
+            topic.topic_id = Symbol("topic id", "t1")
 
 
 def _fit_streams(random: Random, values: dict[str, Any]) -> None:

@@ -183,6 +183,11 @@ class Node:
         with suppress(AssertionError):
             wait_for(are_there, "the states are there", timeout_s=5.0)
 
+    def have_internal_topics(self) -> None:
+        """The broker has made them, after the answer to a member that needs them."""
+        with suppress(AssertionError):
+            wait_for(lambda: self.topics().keys() >= {*INTERNAL_TOPICS}, "they are there", timeout_s=5.0)
+
     def know_entries(self) -> None:
         """The broker knows the latest entry, and so those before."""
         self._entries += 1
@@ -282,7 +287,8 @@ def play(
             elif isinstance(request, StreamsGroupHeartbeatRequest) and any(
                 each["status_code"] == MISSING_INTERNAL_TOPICS for each in _statuses(apache)
             ):
-                _settle(theirs, ours)
+                for node in (theirs, ours):
+                    node.have_internal_topics()
             elif request.API_KEY in (ApiKey.END_TXN, ApiKey.INIT_PRODUCER_ID):
                 for node in (theirs, ours):
                     node.end_transaction(request)

@@ -2,7 +2,8 @@
 (key 92), version 0: the offsets of share groups, for operators.
 
 Where a group is in a partition is the start offset of its share partition. Its lag is what the partition has from there
-on, without what it is done with (KIP-1226). Of a partition that is not there it is -1, and no error.
+on, without what it is done with (KIP-1226), and negative beyond the end. A partition that is not there has -1 for both,
+and no error.
 """
 
 from __future__ import annotations
@@ -253,7 +254,7 @@ def _summary(index: int, outcome: Outcome, end: int | None) -> DescribeShareGrou
         partition_index=index,
         start_offset=state.start_offset,
         leader_epoch=state.leader_epoch,
-        lag=_UNKNOWN if end is None or done < 0 else max(0, end - state.start_offset - done),
+        lag=_UNKNOWN if end is None or done < 0 else end - state.start_offset - done,
     )
 
 
