@@ -304,6 +304,22 @@ def test_an_answer_names_a_partition_that_is_new_in_the_session_once() -> None:
     assert fetch(4) == [absent]
 
 
+def test_a_partition_without_a_state_does_not_keep_a_fetch_from_what_another_has() -> None:
+    cluster = share_cluster(nodes=1, values=1)
+    cluster.create_topic("u", factor=1)
+    member = Member(cluster, "a")
+    member.take_part()
+    ids = cluster.image.topic_ids
+    parts = (fetching.FetchPartition(partition_index=0),)
+    topics = tuple(fetching.FetchTopic(topic_id=ids[each], partitions=parts) for each in ("u", "t"))
+    request = fetching.ShareFetchRequest(
+        group_id="g", member_id="a", share_session_epoch=0, max_wait_ms=500, min_bytes=1, max_records=9, topics=topics
+    )
+    answer = cluster.ask(request, 2, client=member.client)
+    acquired = {each.topic_id: len(each.partitions[0].acquired_records) for each in answer.responses}
+    assert acquired == {ids["u"]: 0, ids["t"]: 1}
+
+
 def test_more_sessions_than_there_may_be_are_refused_later() -> None:
     cluster = share_cluster(values=5, config={"group.share.max.share.sessions": "1"})
     a, b = members(cluster, "a", "b")

@@ -330,8 +330,12 @@ def test_members_hear_of_others_endpoints() -> None:
     assert rig.join("m2", endpoint_information_epoch=-1).partitions_by_user_endpoint is not None
     again = rig.join("m1", user_endpoint=Endpoint(host="h", port=8))
     assert again.endpoint_information_epoch == 1
+    assert rig.go_on("m1").endpoint_information_epoch == 1
+    assert rig.streams.members["m1"].user_endpoint is not None
+    assert rig.join("m1").endpoint_information_epoch == 2
+    assert rig.streams.members["m1"].user_endpoint is None
     rig.beat("m1", -1)
-    assert rig.go_on("m2", endpoint_information_epoch=1).endpoint_information_epoch == 1
+    assert rig.go_on("m2", endpoint_information_epoch=2).endpoint_information_epoch == 2
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def _being_read(request: Request, version: int, apache: Any, tanist: Any) -> boo
         return [each for each in parts if each[1]["error_code"] != ErrorCode.UNKNOWN_SERVER_ERROR]
 
     same = without_failed(apache) == without_failed(tanist)
-    return same and bool(apache["error_code"] == tanist["error_code"])
+    return same and bool(apache.get("error_code") == tanist.get("error_code"))
 
 
 def _repeated(request: Request, version: int, apache: Any, tanist: Any) -> bool:

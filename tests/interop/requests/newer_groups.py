@@ -59,12 +59,12 @@ BY_STRUCT: Mapping[tuple[str, str], Choice] = {
             "ShareGroupHeartbeatRequest",
             "ShareFetchRequest",
             "ShareAcknowledgeRequest",
-            "DescribeShareGroupOffsetsRequestGroup",
             "AlterShareGroupOffsetsRequest",
             "DeleteShareGroupOffsetsRequest",
         )
     },
     ("ShareGroupDescribeRequest", "group_ids"): share_group,
+    ("DescribeShareGroupOffsetsRequestGroup", "group_id"): one_of(*named(*SHARE_GROUPS * 3, "g0", "a0", "g9")),
     ("ShareGroupHeartbeatRequest", "member_epoch"): _newest_epoch,
     ("ShareGroupHeartbeatRequest", "member_id"): _member,
     ("ShareFetchRequest", "member_id"): one_of(*MEMBERS, MEMBERS[0], "nobody"),
@@ -72,7 +72,7 @@ BY_STRUCT: Mapping[tuple[str, str], Choice] = {
     ("ShareFetchRequest", "max_wait_ms"): one_of(300),
     ("ShareFetchRequest", "min_bytes"): one_of(1),
     ("ShareFetchRequest", "max_records"): one_of(500, 500, 500, 1, 2, 0, -1),
-    ("ShareFetchRequest", "batch_size"): one_of(500, 500, 1, 2, 0),
+    ("ShareFetchRequest", "batch_size"): one_of(500, 500, 1, 2),
     ("ShareFetchRequest", "share_acquire_mode"): one_of(0, 0, 0, 1, 2),
     ("ShareFetchRequest", "is_renew_ack"): one_of(*(False,) * 6, True),
     ("ShareAcknowledgeRequest", "member_id"): one_of(*MEMBERS, MEMBERS[0], "nobody"),
@@ -169,6 +169,7 @@ def _fit_streams(random: Random, values: dict[str, Any]) -> None:
     if joins:
         group = values["group_id"]
         values.update(topology=topology(getattr(group, "of", "")), active_tasks=(), standby_tasks=())
+        values["shutdown_application"] = False  # Apache Kafka forgets it if the group is new
         if random.random() < 0.1:
             values["topology"] = topology("a0", "t1")
     elif random.random() < 0.5:

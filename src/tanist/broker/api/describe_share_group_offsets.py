@@ -184,9 +184,6 @@ class ShareGroupOffsets:
                 response.responses = (*refusals, *response.responses)
             call.reply(response)
 
-        if denied and not request.topics:
-            call.reply(kind(responses=refusals))
-            return
         then = call.later(decided)
         coordinator = self.groups.coordinator()
         found = coordinator.find(request.group_id) if request.group_id else int(ErrorCode.INVALID_GROUP_ID)
