@@ -13,6 +13,7 @@ from tanist.wire.messages.delete_acls_request import DeleteAclsFilter, DeleteAcl
 from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
 from tanist.wire.messages.list_offsets_request import ListOffsetsRequest
 from tanist.wire.messages.list_transactions_request import ListTransactionsRequest
+from tanist.wire.messages.offset_commit_request import OffsetCommitRequest
 from tanist.wire.messages.produce_request import ProduceRequest
 from tanist.wire.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from tanist.wire.schema import Request
@@ -139,6 +140,33 @@ def _being_read(request: Request, version: int, apache: Any, tanist: Any) -> boo
     return same and bool(apache.get("error_code") == tanist.get("error_code"))
 
 
+def _begins_at_0(request: Request, version: int, apache: Any, tanist: Any) -> bool:
+    """Only partitions differ that Apache Kafka 4.4 begins at offset 0, and ours not yet."""
+    if request.API_KEY != ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS:
+        return False
+    sides = [
+        [part for group in answer["groups"] for topic in group["topics"] for part in topic["partitions"]]
+        for answer in (apache, tanist)
+    ]
+    differ = [(one, other) for one, other in zip(*sides, strict=False) if one != other]
+    return len(sides[0]) == len(sides[1]) and all(
+        (one["start_offset"], other["start_offset"]) == (0, -1) for one, other in differ
+    )
+
+
+def _of_all_sequences(request: Request, version: int, apache: Any, tanist: Any) -> bool:
+    """A commit to the group without a name, which another sequence may have made."""
+    codes = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND}
+    return (
+        isinstance(request, OffsetCommitRequest)
+        and not request.group_id
+        and _without_errors(apache) == _without_errors(tanist)
+        and all(
+            their == our or {their, our} <= codes for their, our in zip(errors(apache), errors(tanist), strict=True)
+        )
+    )
+
+
 def _repeated(request: Request, version: int, apache: Any, tanist: Any) -> bool:
     """Only ours says again what tasks a member has, as that has said others (docs/groups.md)."""
     if not isinstance(request, StreamsGroupHeartbeatRequest) or request.active_tasks is None:
@@ -169,6 +197,8 @@ KNOWN: Mapping[str, Explains] = {
     "A share partition without a state: while Apache Kafka asks for it, it says nothing": _being_read,
     "A member of a Streams group that says other tasks than it has hears of them again": _repeated,
     "Apache Kafka shares out partitions and tasks in the order of a hash": _shared_out_otherwise,
+    "Apache Kafka 4.4 begins a new share partition of a known topic at offset 0 (GAPS.md)": _begins_at_0,
+    "The group without a name is of all sequences": _of_all_sequences,
     "The record with the latest time is deleted: Apache Kafka still names it": _deleted_latest,
     "Records are not decoded when they are appended (GAPS.md)": _unreadable,
     "A transaction needs acks=all": _acks_of_a_transaction,
@@ -207,6 +237,8 @@ def parts_ways(request: Request, apache: Any, tanist: Any) -> str | None:
         return None if same else f"{ApiKey(request.API_KEY).name}: one has done what the other has refused"
     if request.API_KEY == ApiKey.STREAMS_GROUP_HEARTBEAT and bool(any(theirs)) != bool(any(ours)):
         return "STREAMS_GROUP_HEARTBEAT: a member of 4.4"
+    if request.API_KEY == ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS and apache != tanist:
+        return "Apache Kafka 4.4 begins a new share partition of a known topic at offset 0"
     if request.API_KEY in _OF_PARTS and theirs == [ErrorCode.UNKNOWN_SERVER_ERROR] != ours:
         return "Apache Kafka has failed"
     if request.API_KEY == ApiKey.ALTER_SHARE_GROUP_OFFSETS and len(theirs) > 1 and not theirs[0] and all(theirs[1:]):

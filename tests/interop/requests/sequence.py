@@ -116,10 +116,15 @@ class Node:
         try:
             answer = decode_response(key, version, self._client.exchange(frame))
         except OSError as error:
-            self._client.close()
-            self._client = RawClient(*self._address, timeout_s=TIMEOUT_S)
+            self.connect_again()
             return CLOSED if "hung up" in str(error) or isinstance(error, ConnectionError) else str(error)
         return self.known.answer(filled, answer, version)
+
+    def connect_again(self) -> None:
+        """Sessions end with their connection."""
+        self._client.close()
+        self._client = RawClient(*self._address, timeout_s=TIMEOUT_S)
+        self.known.forget_sessions()
 
     def begin(self) -> None:
         """Two topics, known to the broker, and empty classic groups: from these both begin with the same epochs."""
@@ -294,6 +299,8 @@ def play(
                     node.end_transaction(request)
             if apache != tanist and _reads(request):
                 apache, tanist = _later(theirs, ours, request, version)
+            if (apache == CLOSED) != (tanist == CLOSED):
+                (ours if apache == CLOSED else theirs).connect_again()
             counts.asked[ApiKey(request.API_KEY).name] += 1
             counts.done[ApiKey(request.API_KEY).name] += apache != CLOSED and not any(errors(apache))
             if apache != tanist:

@@ -200,6 +200,10 @@ class Known:
                     self._number("first acquired", group, each.first_offset)
                     self._number("last acquired", group, each.last_offset)
 
+    def forget_sessions(self) -> None:
+        """There is another connection."""
+        self.values = {symbol: value for symbol, value in self.values.items() if symbol.kind != "share epoch"}
+
     def _own(self, name: str | None) -> str | None:
         return None if name is None else name.removeprefix(self.prefix)
 
