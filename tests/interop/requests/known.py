@@ -237,7 +237,8 @@ def parts_ways(request: Request, apache: Any, tanist: Any) -> str | None:
         return None if same else f"{ApiKey(request.API_KEY).name}: one has done what the other has refused"
     if request.API_KEY == ApiKey.STREAMS_GROUP_HEARTBEAT and bool(any(theirs)) != bool(any(ours)):
         return "STREAMS_GROUP_HEARTBEAT: a member of 4.4"
-    if request.API_KEY == ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS and apache != tanist:
+    both_answer = isinstance(apache, dict) and isinstance(tanist, dict)
+    if both_answer and apache != tanist and _begins_at_0(request, 0, apache, tanist):
         return "Apache Kafka 4.4 begins a new share partition of a known topic at offset 0"
     if request.API_KEY in _OF_PARTS and theirs == [ErrorCode.UNKNOWN_SERVER_ERROR] != ours:
         return "Apache Kafka has failed"
