@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from tanist.broker.api.authorized_operations import NOT_ASKED
+from tanist.controller.features import SHARE_VERSION
 from tanist.events.process import AuthorizationDenied
 from tanist.wire.acls import SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.alter_share_group_offsets_request import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
 from tanist.wire.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from tanist.wire.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
@@ -236,6 +242,21 @@ def test_a_group_is_described_to_who_may_describe_its_topics_too(groups: Secured
     (shown,) = groups.ask_as("alice", request, 1).groups
     assert (shown.error_code, len(shown.members)) == (0, 1)
     assert shown.authorized_operations == bits(DESCRIBE)
+
+
+def test_what_is_wrong_with_a_group_comes_before_its_denied_topics() -> None:
+    groups = SecuredCluster(nodes=1, config=ALONE, features={SHARE_VERSION: 1})
+    groups.create_topic("blue", factor=1)
+    eventually(groups, FindCoordinatorRequest(key="of-admin", key_type=0))
+    eventually(groups, DescribeGroupsRequest(groups=("of-admin",)))
+    assert join(groups, "admin", "of-admin", subscribed_topic_names=("blue",)).error_code == 0
+    place = AlterShareGroupOffsetsRequestPartition(partition_index=0)
+    topics = (AlterShareGroupOffsetsRequestTopic(topic_name="blue", partitions=(place,)),)
+    groups.allow("alice", (READ, GROUP, "of-admin"), (READ, GROUP, "new"))
+    wrong = groups.ask_as("alice", AlterShareGroupOffsetsRequest(group_id="of-admin", topics=topics), 0)
+    assert (wrong.error_code, wrong.responses) == (ErrorCode.GROUP_ID_NOT_FOUND, ())
+    denied = groups.ask_as("alice", AlterShareGroupOffsetsRequest(group_id="new", topics=topics), 0)
+    assert (denied.error_code, denied.responses[0].partitions[0].error_code) == (0, DENIED)
 
 
 def test_one_denied_topic_refuses_the_heartbeat(groups: SecuredCluster) -> None:

@@ -249,6 +249,18 @@ def test_an_old_epoch_comes_before_what_the_coordinator_says(cluster: Cluster) -
     assert produce_in_transaction(cluster, producer_id=4712) == (ErrorCode.INVALID_PRODUCER_ID_MAPPING, -1)
 
 
+def test_an_old_epoch_comes_before_its_sequence(cluster: Cluster) -> None:
+    newer = encode_batch([NewRecord(1, None, b"v")], producer_id=4714, producer_epoch=1, base_sequence=0)
+    assert produce(cluster, records=bytes(newer))[0] == ErrorCode.NONE
+    old = encode_batch(
+        [NewRecord(1, None, b"v")], producer_id=4714, producer_epoch=0, base_sequence=3, transactional=True
+    )
+    (hosted,) = cluster.hosted("t").values()
+    hosted.log.producers.begin_verification(4714, 0, 3, begins_anew=True)
+    verified = {(hosted.topic, hosted.index): 0}
+    assert transaction_error(hosted, memoryview(old), verified, wall_ms=1) == ErrorCode.NONE, "the log refuses it"
+
+
 def produce_in_transaction(cluster: Cluster, *, producer_id: int) -> tuple[int, int]:
     records = encode_batch(
         [NewRecord(1, None, b"v")], producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True

@@ -281,6 +281,45 @@ def test_sessions_have_epochs() -> None:
     assert a.fetch(tries=3) == []
 
 
+def test_an_answer_names_a_partition_that_is_new_in_the_session_once() -> None:
+    cluster = share_cluster(nodes=1)
+    member = Member(cluster, "a")
+    member.take_part()
+
+    def fetch(epoch: int, *indexes: int) -> list[tuple[int, int]]:
+        parts = tuple(fetching.FetchPartition(partition_index=each) for each in indexes)
+        topics = (fetching.FetchTopic(topic_id=member.topic_id, partitions=parts),) if parts else ()
+        request = fetching.ShareFetchRequest(
+            group_id="g", member_id="a", share_session_epoch=epoch, max_records=9, topics=topics
+        )
+        answer = cluster.ask(request, 2, client=member.client)
+        assert answer.error_code == 0
+        return [(part.partition_index, part.error_code) for topic in answer.responses for part in topic.partitions]
+
+    assert fetch(0) == []
+    assert fetch(1, 0) == [(0, 0)]
+    assert fetch(2, 0) == []
+    absent = (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert fetch(3, 7) == [absent]
+    assert fetch(4) == [absent]
+
+
+def test_a_partition_without_a_state_does_not_keep_a_fetch_from_what_another_has() -> None:
+    cluster = share_cluster(nodes=1, values=1)
+    cluster.create_topic("u", factor=1)
+    member = Member(cluster, "a")
+    member.take_part()
+    ids = cluster.image.topic_ids
+    parts = (fetching.FetchPartition(partition_index=0),)
+    topics = tuple(fetching.FetchTopic(topic_id=ids[each], partitions=parts) for each in ("u", "t"))
+    request = fetching.ShareFetchRequest(
+        group_id="g", member_id="a", share_session_epoch=0, max_wait_ms=500, min_bytes=1, max_records=9, topics=topics
+    )
+    answer = cluster.ask(request, 2, client=member.client)
+    acquired = {each.topic_id: len(each.partitions[0].acquired_records) for each in answer.responses}
+    assert acquired == {ids["u"]: 0, ids["t"]: 1}
+
+
 def test_more_sessions_than_there_may_be_are_refused_later() -> None:
     cluster = share_cluster(values=5, config={"group.share.max.share.sessions": "1"})
     a, b = members(cluster, "a", "b")
@@ -298,7 +337,9 @@ def test_who_does_not_lead_says_who_does() -> None:
     leader = member._leader()
     other = next(each for each in (1, 2, 3) if each != leader)
     topic = fetching.FetchTopic(topic_id=member.topic_id, partitions=(fetching.FetchPartition(partition_index=0),))
-    request = fetching.ShareFetchRequest(group_id="g", member_id="a", share_session_epoch=0, topics=(topic,))
+    request = fetching.ShareFetchRequest(
+        group_id="g", member_id="a", share_session_epoch=0, max_records=1, topics=(topic,)
+    )
     fetched = cluster.ask(request, 2, to=other, client=member.client)
     word = acknowledging.AcknowledgementBatch(first_offset=0, last_offset=0, acknowledge_types=(ACCEPT,))
     said = acknowledging.AcknowledgePartition(partition_index=0, acknowledgement_batches=(word,))
@@ -314,6 +355,19 @@ def test_who_does_not_lead_says_who_does() -> None:
         assert part.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert part.current_leader.leader_id == leader
         assert [each.node_id for each in answer.node_endpoints] == [leader]
+
+
+@pytest.mark.parametrize("limits", [{"max_records": 0, "max_bytes": 9}, {"max_records": 9, "max_bytes": 0}])
+def test_who_asks_for_nothing_hears_of_what_is_not_there_alone(limits: dict[str, Any]) -> None:
+    cluster = share_cluster(nodes=1, values=1)
+    member = Member(cluster, "a")
+    member.take_part()
+    parts = tuple(fetching.FetchPartition(partition_index=each) for each in (0, 7))
+    topics = (fetching.FetchTopic(topic_id=member.topic_id, partitions=parts),)
+    request = fetching.ShareFetchRequest(group_id="g", member_id="a", share_session_epoch=0, topics=topics, **limits)
+    answer = cluster.ask(request, 2, client=member.client)
+    found = [(part.partition_index, part.error_code) for part in answer.responses[0].partitions]
+    assert found == [(7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 
 
 def test_a_waiting_fetch_is_answered_by_the_next_record() -> None:
@@ -355,6 +409,13 @@ def test_groups_are_listed_described_and_deleted() -> None:
     asked = DescribeShareGroupOffsetsRequest(groups=(DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=None),))
     offsets = cluster.ask(asked, 1, to=coordinator).groups[0].topics[0].partitions[0]
     assert (offsets.start_offset, offsets.lag, offsets.error_code) == (2, 2, 0)
+    named = (("t", 7), ("none", 0))
+    absent = tuple(DescribeShareGroupOffsetsRequestTopic(topic_name=name, partitions=(index,)) for name, index in named)
+    asked = DescribeShareGroupOffsetsRequest(
+        groups=(DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=absent),)
+    )
+    found = [each.partitions[0] for each in cluster.ask(asked, 1, to=coordinator).groups[0].topics]
+    assert [(each.start_offset, each.lag, each.error_code) for each in found] == [(-1, -1, 0)] * 2
     nothing = DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=())
     asked = DescribeShareGroupOffsetsRequest(
         groups=(DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=(nothing,)),)

@@ -20,6 +20,16 @@ from tanist.wire.messages.consumer_group_heartbeat_response import ConsumerGroup
 from tanist.wire.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
 from tanist.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 from tanist.wire.messages.consumer_protocol_subscription import TopicPartition as OwnedTopic
+from tanist.wire.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tanist.wire.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from tests.coordinator.group_rig import GROUP, Rig
 
 
@@ -409,7 +419,27 @@ def test_a_member_commits_in_its_epoch_or_what_it_has_had_since_an_older_one(rig
     assert commit("m1", 1, given) == ErrorCode.STALE_MEMBER_EPOCH  # another's now
     assert consumers(rig).fetch_error("m1", 2) == 0
     assert consumers(rig).fetch_error("m1", 1) == ErrorCode.STALE_MEMBER_EPOCH
-    assert consumers(rig).fetch_error("", -1) == 0
+    assert consumers(rig).fetch_error(None, -1) == 0
+    assert consumers(rig).fetch_error("", -1) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_commit_of_an_older_epoch_is_refused_as_a_whole(rig: Rig) -> None:
+    """As in Apache Kafka: one partition that is another's now, and none of the offsets counts."""
+    one, two = Member(rig, "m1", "t"), Member(rig, "m2", "t")
+    one.ask()
+    rounds(two, one, times=3)
+    places = tuple(OffsetCommitRequestPartition(partition_index=index, committed_offset=7) for index in range(6))
+    request = OffsetCommitRequest(
+        group_id=GROUP,
+        member_id="m1",
+        generation_id_or_member_epoch=1,
+        topics=(OffsetCommitRequestTopic(name="t", partitions=places),),
+    )
+    ticket = rig.ticket()
+    rig.carry_out(rig.shard.commit(request, ticket, rig.now_ms, exact=True))
+    errors = [each.error_code for each in rig.answers[ticket].topics[0].partitions]
+    assert errors == [ErrorCode.STALE_MEMBER_EPOCH] * 6
+    assert not rig.shard.committed(GROUP)
 
 
 # -- members of both protocols
@@ -478,10 +508,49 @@ def test_a_classic_group_goes_over_with_its_members_and_back(rig: Rig) -> None:
     new.ask(member_epoch=-1)
     assert rig.shard.consumer(GROUP) is None
     assert set(rig.group.members) == set(held)
-    joined.generation_id = rig.group.generation_id
-    assert rig.heartbeat(joined) == ErrorCode.REBALANCE_IN_PROGRESS
-    rig.failover()
-    assert set(rig.group.members) == set(held)
+    # In the generation that they are in they may commit, and are to join again.
+    for _ in range(2):
+        for member_id, epoch in epochs.items():
+            joined.member_id, joined.generation_id = member_id, epoch
+            assert rig.heartbeat(joined) == ErrorCode.REBALANCE_IN_PROGRESS
+            assert rig.commit_error(rig.commit(7, joined)) == 0
+        rig.failover()
+        assert set(rig.group.members) == set(held)
+
+
+def test_a_classic_member_of_a_group_that_has_gone_over_commits_in_no_former_generation(rig: Rig) -> None:
+    joined, _ = stable_classic_group(rig)
+    Member(rig, "new", "t").ask()
+    assert rig.commit_error(rig.commit(7, joined)) == 0
+    joined.generation_id -= 1
+    assert rig.commit_error(rig.commit(7, joined)) == ErrorCode.ILLEGAL_GENERATION
+    joined.generation_id += 2
+    assert rig.commit_error(rig.commit(7, joined)) == ErrorCode.ILLEGAL_GENERATION
+
+
+def test_within_a_transaction_an_older_epoch_commits_as_without_one(rig: Rig) -> None:
+    one, two = Member(rig, "m1", "t"), Member(rig, "m2", "t")
+    one.ask()
+    rounds(two, one, times=3)
+    kept, given = min(one.indexes()), min(two.indexes())
+
+    def commit(epoch: int, partition: int, *, exact: bool = True) -> int:
+        place = TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=5)
+        request = TxnOffsetCommitRequest(
+            group_id=GROUP,
+            member_id="m1",
+            generation_id=epoch,
+            producer_id=1,
+            topics=(TxnOffsetCommitRequestTopic(name="t", partitions=(place,)),),
+        )
+        ticket = rig.ticket()
+        rig.carry_out(rig.shard.txn_commit(request, ticket, exact=exact))
+        return rig.commit_error(ticket)
+
+    assert (one.epoch, commit(2, kept), commit(1, kept)) == (2, 0, 0)
+    for epoch, partition in ((1, given), (3, kept)):
+        assert commit(epoch, partition) == ErrorCode.STALE_MEMBER_EPOCH
+        assert commit(epoch, partition, exact=False) == ErrorCode.ILLEGAL_GENERATION
 
 
 def test_an_upgrade_that_the_log_refuses_leaves_the_classic_group_as_it_was(rig: Rig) -> None:

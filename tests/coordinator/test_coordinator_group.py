@@ -76,6 +76,16 @@ def test_a_member_id_that_was_given_out_and_is_not_used_does_not_disturb_a_stabl
     assert rig.group.state is GroupState.STABLE
 
 
+def test_who_leaves_before_it_has_joined_calls_for_a_rebalance() -> None:
+    """As in Apache Kafka: it has left like any other."""
+    rig = Rig()
+    joined = rig.stable_group(1)[0]
+    known = rig.answers[rig.join(known=True)]
+    assert rig.heartbeat(joined) == 0
+    assert rig.leave((known.member_id, None)) == [0]
+    assert rig.heartbeat(joined) == ErrorCode.REBALANCE_IN_PROGRESS
+
+
 def test_members_learn_of_a_rebalance_by_their_heartbeats_and_the_leader_of_all_members() -> None:
     rig = Rig()
     first = rig.stable_group(1)[0]
@@ -187,6 +197,15 @@ def test_an_empty_group_waits_for_more_members_but_not_forever() -> None:
     assert first not in rig.answers
     rig.run(1)
     assert {rig.answers[t].generation_id for t in (first, second, third, fourth)} == {1}
+
+
+def test_an_empty_group_without_a_delay_does_not_wait_for_who_has_only_an_id() -> None:
+    rig = Rig()
+    known = rig.answers[rig.join(known=True)]
+    first = rig.join()
+    assert rig.answers[first].error_code == 0
+    second = rig.join(known.member_id)
+    assert second not in rig.answers, "the first is to join again"
 
 
 def test_an_empty_group_without_newcomers_waits_once() -> None:

@@ -128,18 +128,20 @@ def test_an_empty_id_is_refused() -> None:
     assert rig.answers[1].error == ErrorCode.INVALID_REQUEST
 
 
-def test_a_new_producer_ends_the_transaction_of_the_old_one() -> None:
+@pytest.mark.parametrize("version", [OLD, BUMPS])
+def test_a_new_producer_ends_the_transaction_of_the_old_one(version: int) -> None:
     rig = Rig()
     old = rig.begin()
-    rig.add(old, P0)
+    rig.add(old, P0, version=version)
     assert rig.init().error == CONCURRENT
     assert rig.written[-1].producer_epoch == old[1] + 1
     assert not rig.written[-1].committed
     assert rig.values.state is COMPLETE_ABORT
     new = rig.begin()
     assert new == (old[0], old[1] + 2)
-    assert rig.add(old, P0) == FENCED
-    assert rig.end(old).error == FENCED
+    assert rig.add(old, P0, version=version) == FENCED
+    for committed in (True, False):
+        assert rig.end(old, committed=committed, version=version).error == FENCED
 
 
 def test_a_producer_goes_on_after_an_error_and_a_lost_answer() -> None:
@@ -205,7 +207,7 @@ def test_a_late_initialization_does_not_end_the_transaction_after_it() -> None:
 
 @pytest.mark.parametrize("before_markers", [True, False])
 def test_the_epoch_that_fences_is_nobodys_at_the_end_of_epochs(before_markers: bool) -> None:
-    """KAFKA-20090: two ahead of the last epoch there is none, and one ahead is no answer to the client's own end."""
+    """KAFKA-20090: the epoch after the last is no answer to the client's own end."""
     rig = Rig(writes_markers=False)
     producer = rig.begin()
     rig.shard.transactions[ID].values = replace(rig.values, producer_epoch=MAX_EPOCH - 1)
@@ -417,8 +419,9 @@ def test_verification() -> None:
 # -- time
 
 
-@pytest.mark.parametrize(("version", "epochs"), [(OLD, 1), (BUMPS, 2)])
-def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(version: int, epochs: int) -> None:
+@pytest.mark.parametrize("version", [OLD, BUMPS])
+def test_a_transaction_that_takes_too_long_is_aborted_and_never_committed(version: int) -> None:
+    """KAFKA-19367: with bumps it is as if the client had aborted, and it goes on if it does so. Others are fenced."""
     rig = Rig()
     producer = rig.begin()
     rig.add(producer, P0, version=version)
@@ -426,9 +429,20 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced(ve
     assert rig.values.state is ONGOING
     rig.carry_out(rig.shard.abort_timed_out(rig.wall_ms + 60_001))
     assert rig.values.state is COMPLETE_ABORT
-    assert rig.written[-1].producer_epoch == producer[1] + epochs
-    assert rig.end(producer, version=version).error == FENCED
-    assert rig.end(producer, committed=False, version=version).error == FENCED
+    following = (producer[0], producer[1] + 1)
+    assert rig.written[-1].producer_epoch == following[1]
+    assert rig.add(producer, P0, version=version) == FENCED
+    committed, aborted = (rig.end(producer, committed=each, version=version) for each in (True, False))
+    if version == OLD:
+        assert committed.error == aborted.error == FENCED
+        return
+    assert committed.error == ErrorCode.INVALID_TXN_STATE
+    assert aborted == ProducerAnswer(0, *following)
+    assert rig.init(producer) == ProducerAnswer(0, *following), "KIP-360: so does one that initializes again"
+    assert rig.add(following, P0, version=version) == 0
+    assert rig.init().error == CONCURRENT
+    assert rig.begin() == (producer[0], following[1] + 2)
+    assert rig.add(following, P0, version=version) == FENCED
 
 
 def test_an_id_that_nobody_uses_is_forgotten() -> None:

@@ -232,10 +232,18 @@ def test_max_timestamp() -> None:
     assert reopened(disk, log).max_timestamp() == (510, 4, 7)
 
 
-def test_records_without_a_time_have_no_latest() -> None:
+def test_of_records_without_a_time_the_first_is_the_latest() -> None:
+    """As in Apache Kafka."""
     disk = MemoryDisk()
     log = open_log(disk)
-    log.append_as_leader(batch(timestamps=-1), 0, 0)
+    for _ in range(2):
+        log.append_as_leader(batch([b"v"] * 2, timestamps=-1), 0, 0)
+    assert log.max_timestamp() == (-1, 0, 0)
+    log = reopened(disk, log)
+    assert log.max_timestamp() == (-1, 0, 0)
+    log.advance_log_start_offset(1)
+    assert log.max_timestamp() == (-1, 1, 0)
+    log.advance_log_start_offset(4)
     assert log.max_timestamp() is None
     assert log.offset_for_timestamp(0) is None
     log.close()

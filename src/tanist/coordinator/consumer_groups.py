@@ -196,15 +196,13 @@ class ConsumerGroups:
         effects: list[Effect] = [self._table.append(group_id, ticket, response, refusal, before=before)]
         if after is not None:
             effects += after.loaded(now_ms)
-            effects += after.prepare_rebalance(now_ms)
-            after.rescan()
         return effects
 
     def _downgraded(self, group_id: str) -> Group | None:
         """The classic group, if the last member of the new protocol has just left."""
         group = self._table.consumer(group_id)
         left = any(value is None for _, value in self._table.records)
-        if group is None or not left or not migration.must_downgrade(group):
+        if group is None or not left or not group.goes_back:
             return None
         value = migration.downgraded(group)
         self._end(group)

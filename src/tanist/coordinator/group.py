@@ -76,12 +76,16 @@ class Group(Rebalancing):
         return self.state is EMPTY and self.stored is None and not self.generation_id and not self.pending_members
 
     def loaded(self, now_ms: int) -> list[Effect]:
-        """Be what the record says; each member has a session timeout for its next heartbeat."""
+        """Be what the record says; each member has a session timeout for its next heartbeat.
+
+        Members without a leader were members of a consumer group until then, and are to join again.
+        """
         if self.stored is not None:
             self.restore(self.stored)
         for member in self.members.values():
             member.deadline_ms = now_ms + member.session_timeout_ms
-        effects = self.prepare_rebalance(now_ms) if len(self.members) > self._settings.max_size else []
+        joins = len(self.members) > self._settings.max_size or (bool(self.members) and self.leader_id is None)
+        effects = self.prepare_rebalance(now_ms) if joins else []
         self.rescan()
         return effects
 
@@ -293,10 +297,8 @@ class Group(Rebalancing):
                 MemberResponse(member_id=identity.member_id, group_instance_id=instance_id, error_code=error)
             )
         effects.append(Answer(ticket, LeaveGroupResponse(members=tuple(results))))
-        if left:
+        if left or (gone and self.state is not EMPTY):
             effects += self.rebalance(now_ms)
-        elif gone:
-            effects += self.go_on(now_ms)
         self.rescan()
         return effects
 

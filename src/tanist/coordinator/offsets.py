@@ -7,7 +7,7 @@ KIP-211 (how long offsets are kept), KIP-496 (who may delete them), KIP-1251 (co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -34,7 +34,11 @@ from tanist.coordinator.table import Committed, GroupTable
 from tanist.wire.consumer_protocol import PROTOCOL_TYPE
 from tanist.wire.errors import ErrorCode
 from tanist.wire.group_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
-from tanist.wire.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition
+from tanist.wire.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from tanist.wire.messages.offset_commit_response import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
@@ -46,7 +50,11 @@ from tanist.wire.messages.offset_delete_response import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from tanist.wire.messages.txn_offset_commit_request import TxnOffsetCommitRequest, TxnOffsetCommitRequestPartition
+from tanist.wire.messages.txn_offset_commit_request import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from tanist.wire.messages.txn_offset_commit_response import (
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
@@ -83,20 +91,8 @@ class GroupOffsets(GroupTable):
 
         `exact`: the client knows GROUP_ID_NOT_FOUND (version 9 on); others have ILLEGAL_GENERATION.
         """
-        generation_id = request.generation_id_or_member_epoch
-        group, members = self.classic(request.group_id), self.by_epoch(request.group_id)
-        if members is not None:
-            error = members.commit_error(request.member_id, generation_id)
-            member_id = request.member_id
-            if not exact and member_id in members.member_ids() and not members.is_classic(member_id):
-                error = int(ErrorCode.UNSUPPORTED_VERSION)
-        elif self.share(request.group_id) is not None:
-            error = int(ErrorCode.GROUP_ID_NOT_FOUND)
-        elif group is None:
-            missing = ErrorCode.GROUP_ID_NOT_FOUND if exact else ErrorCode.ILLEGAL_GENERATION
-            error = _NO_ERROR if generation_id < 0 else int(missing)
-        else:
-            error = group.commit_error(request.member_id, request.group_instance_id, generation_id)
+        group = self.classic(request.group_id)
+        error = self._commit_error(request, group, exact=exact)
         records: list[GroupRecord] = []
         topics: list[OffsetCommitResponseTopic] = []
         for topic in request.topics:
@@ -104,12 +100,6 @@ class GroupOffsets(GroupTable):
             topic.topic_id, partition_count = self._topics.find(topic.name) or _NO_TOPIC
             for each in topic.partitions:
                 fault = _existence_error(each.partition_index, partition_count) or error or self._metadata_error(each)
-                if (
-                    not fault
-                    and members is not None
-                    and not members.may_commit(request.member_id, generation_id, topic.topic_id, each.partition_index)
-                ):
-                    fault = ErrorCode.STALE_MEMBER_EPOCH
                 results.append(OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=fault))
                 if not fault:
                     records.append(_record_of(request.group_id, topic.name, topic.topic_id, each))
@@ -123,16 +113,26 @@ class GroupOffsets(GroupTable):
             return [Answer(ticket, response)]
         return [Append(request.group_id, tuple(records), OffsetsStored(ticket, response))]
 
+    def _commit_error(self, request: OffsetCommitRequest, group: Group | None, *, exact: bool) -> int:
+        member_id, generation_id = request.member_id, request.generation_id_or_member_epoch
+        if self.share(request.group_id) is not None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        members = self.by_epoch(request.group_id)
+        if members is not None:
+            if not exact and member_id in members.member_ids() and not members.is_classic(member_id):
+                return ErrorCode.UNSUPPORTED_VERSION
+            return members.commit_error(member_id, generation_id, self._places(request.topics))
+        if group is not None:
+            return group.commit_error(member_id, request.group_instance_id, generation_id)
+        missing = ErrorCode.GROUP_ID_NOT_FOUND if exact else ErrorCode.ILLEGAL_GENERATION
+        return _NO_ERROR if generation_id < 0 else int(missing)
+
     def txn_commit(self, request: TxnOffsetCommitRequest, ticket: object, *, exact: bool = False) -> list[Effect]:
         """Commit offsets within a transaction (KIP-447): they count with its marker. Topics are named by name.
 
         `exact`: the client knows GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-1319); others have ILLEGAL_GENERATION.
         """
-        error = self._txn_commit_error(request)
-        streams = self.streams(request.group_id)
-        stale = ErrorCode.STALE_MEMBER_EPOCH if exact else ErrorCode.ILLEGAL_GENERATION
-        if not exact and error in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH):
-            error = ErrorCode.ILLEGAL_GENERATION
+        error = self._txn_commit_error(request, exact=exact)
         records: list[GroupRecord] = []
         topics: list[TxnOffsetCommitResponseTopic] = []
         for topic in request.topics:
@@ -143,10 +143,6 @@ class GroupOffsets(GroupTable):
                 fault = _existence_error(each.partition_index, partition_count) or error or self._metadata_error(each)
                 if gone:
                     fault = ErrorCode.UNKNOWN_TOPIC_ID
-                if not fault and request.member_id and streams is not None:
-                    member_id, epoch, index = request.member_id, request.generation_id, each.partition_index
-                    if not streams.may_commit(member_id, epoch, topic_id, index):
-                        fault = stale
                 results.append(TxnOffsetCommitResponsePartition(partition_index=each.partition_index, error_code=fault))
                 if not fault:
                     records.append(_record_of(request.group_id, topic.name, topic_id, each))
@@ -158,26 +154,36 @@ class GroupOffsets(GroupTable):
         producer = (request.producer_id, request.producer_epoch)
         return [Append(request.group_id, tuple(records), OffsetsStored(ticket, response), producer=producer)]
 
-    def _txn_commit_error(self, request: TxnOffsetCommitRequest) -> int:
-        """Only the present member may commit; a producer that names no member is trusted, as before KIP-447."""
+    def _txn_commit_error(self, request: TxnOffsetCommitRequest, *, exact: bool) -> int:
+        """A producer that names no member is trusted, as before KIP-447."""
+        generation_id = request.generation_id
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID
-        unnamed = request.generation_id < 0 and not request.member_id and request.group_instance_id is None
         if self.share(request.group_id) is not None:
             return ErrorCode.GROUP_ID_NOT_FOUND
-        streams = self.streams(request.group_id)
-        if streams is not None:  # `may_commit` has the rest
-            return _NO_ERROR if unnamed else streams.commit_error(request.member_id, request.generation_id)
-        consumers = self.consumer(request.group_id)
-        if consumers is not None:
-            return _NO_ERROR if unnamed else consumers.txn_commit_error(request.member_id, request.generation_id)
+        unnamed = generation_id < 0 and not request.member_id and request.group_instance_id is None
+        members = self.by_epoch(request.group_id)
+        if members is not None:
+            error = (
+                0 if unnamed else members.commit_error(request.member_id, generation_id, self._places(request.topics))
+            )
+            return ErrorCode.ILLEGAL_GENERATION if error == ErrorCode.STALE_MEMBER_EPOCH and not exact else error
         group = self.classic(request.group_id)
         if group is None:
-            return _NO_ERROR if request.generation_id < 0 else int(ErrorCode.GROUP_ID_NOT_FOUND)
-        if unnamed:
-            return _NO_ERROR
-        ids = (request.member_id, request.group_instance_id, request.generation_id)
-        return group.commit_error(*ids, transactional=True)
+            missing = ErrorCode.GROUP_ID_NOT_FOUND if exact else ErrorCode.ILLEGAL_GENERATION
+            return _NO_ERROR if generation_id < 0 else int(missing)
+        ids = (request.member_id, request.group_instance_id, generation_id)
+        return _NO_ERROR if unnamed else group.commit_error(*ids, transactional=True)
+
+    def _places(
+        self, topics: Iterable[OffsetCommitRequestTopic] | Iterable[TxnOffsetCommitRequestTopic]
+    ) -> Iterator[tuple[UUID, int]]:
+        """The partitions of a commit, by topic id and index: those that are there, and whose offsets can be stored."""
+        for topic in topics:
+            topic_id, partition_count = self._topics.find(topic.name) or _NO_TOPIC
+            for each in topic.partitions:
+                if not (_existence_error(each.partition_index, partition_count) or self._metadata_error(each)):
+                    yield topic_id, each.partition_index
 
     def _metadata_error(self, commit: _PartitionCommit) -> int:
         too_large = len((commit.committed_metadata or "").encode()) > self._settings.offset_metadata_max_bytes

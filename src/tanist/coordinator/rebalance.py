@@ -131,7 +131,8 @@ class Rebalancing(Membership):
     def prepare_rebalance(self, now_ms: int) -> list[Effect]:
         """Begin a rebalance: each member learns of it by its next heartbeat, or from its SyncGroup."""
         effects = self.refuse_syncs(ErrorCode.REBALANCE_IN_PROGRESS) if self.state is COMPLETING else []
-        delay_ms = self._settings.initial_rebalance_delay_ms if self.state is EMPTY else 0
+        is_initial = self.state is EMPTY
+        delay_ms = self._settings.initial_rebalance_delay_ms if is_initial else 0
         self._sync_deadline_ms = NEVER_MS
         self._awaited_syncs.clear()
         self._newcomer = False
@@ -142,6 +143,8 @@ class Rebalancing(Membership):
             patience_ms = delay_ms
         self._rebalance_deadline_ms = now_ms + patience_ms
         self.state = PREPARING
+        if is_initial and not delay_ms:
+            return effects + self._complete_join(now_ms)  # without those that have an id only
         return effects + self._complete_join_if_all(now_ms)
 
     def _complete_join_if_all(self, now_ms: int) -> list[Effect]:

@@ -6,7 +6,7 @@ Deadlines are of this coordinator alone: the log does not know them, and after a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Protocol
 from uuid import UUID
 
@@ -118,40 +118,33 @@ class CommittingMembers(MemberSessions):
         """The member's epoch when it got this partition; None if it does not have it, nor has it to give it up."""
         raise NotImplementedError
 
-    def commit_error(self, member_id: str, epoch: int) -> int:
-        """Whether a member of this epoch may commit. For an older epoch see `may_commit`."""
-        error = self.txn_commit_error(member_id, epoch)
-        if error == ErrorCode.STALE_MEMBER_EPOCH and epoch < self.current(member_id).epoch:
-            return ErrorCode.NONE
-        return error
+    def commit_error(self, member_id: str, epoch: int, places: Iterable[tuple[UUID, int]]) -> int:
+        """Whether a member of this epoch may commit offsets of these partitions, given by topic id and index.
 
-    def txn_commit_error(self, member_id: str, epoch: int) -> int:
-        """Whether a member of this epoch may commit within a transaction: only in its present epoch (KIP-447)."""
+        It may have sent the commit before it learned of its new epoch: then it must have had them all since the older
+        one (KIP-1251).
+        """
         if epoch < 0 and not self.member_ids():
-            return ErrorCode.NONE
+            return ErrorCode.NONE  # an operator
         if member_id not in self.member_ids():
             return ErrorCode.UNKNOWN_MEMBER_ID
-        if epoch == self.current(member_id).epoch:
+        own_epoch = self.current(member_id).epoch
+        if epoch == own_epoch or (epoch < own_epoch and all(self._has_since(member_id, epoch, *at) for at in places)):
             return ErrorCode.NONE
-        return ErrorCode.ILLEGAL_GENERATION if self.is_classic(member_id) else ErrorCode.STALE_MEMBER_EPOCH
+        return self._former_epoch(member_id)
 
-    def may_commit(self, member_id: str, epoch: int, topic_id: UUID, index: int) -> bool:
-        """A member may have sent its commit before it learned of its new epoch: it may commit partitions that it has
-        had since then.
-        """
-        if member_id not in self.member_ids():
-            return True  # an empty group: an operator
-        if epoch == self.current(member_id).epoch:
-            return True
+    def _has_since(self, member_id: str, epoch: int, topic_id: UUID, index: int) -> bool:
         since = self.assigned_since(member_id, topic_id, index)
         return since is not None and since <= epoch
 
+    def _former_epoch(self, member_id: str) -> int:
+        """The error of a member that is in another epoch, which a classic one takes for a generation."""
+        return ErrorCode.ILLEGAL_GENERATION if self.is_classic(member_id) else ErrorCode.STALE_MEMBER_EPOCH
+
     def fetch_error(self, member_id: str | None, epoch: int) -> int:
         """Whether a client may read the committed offsets."""
-        if not member_id and epoch < 0:
+        if member_id is None and epoch < 0:
             return ErrorCode.NONE
         if member_id is None or member_id not in self.member_ids():
             return ErrorCode.UNKNOWN_MEMBER_ID
-        if epoch == self.current(member_id).epoch:
-            return ErrorCode.NONE
-        return ErrorCode.ILLEGAL_GENERATION if self.is_classic(member_id) else ErrorCode.STALE_MEMBER_EPOCH
+        return ErrorCode.NONE if epoch == self.current(member_id).epoch else self._former_epoch(member_id)

@@ -236,6 +236,8 @@ class ShareGroups:
         if group is None or group.members:
             error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else ErrorCode.NON_EMPTY_GROUP
             return [Answer(ticket, DeleteShareGroupOffsetsResponse(error_code=error))]
+        if group.partitions is None:
+            return [Answer(ticket, DeleteShareGroupOffsetsResponse())]  # as in Apache Kafka: nothing of any topic
         known, wanted = group.stateful, []
         refused: list[DeleteShareGroupOffsetsResponseTopic] = []
         for topic in request.topics:

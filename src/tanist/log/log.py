@@ -341,7 +341,7 @@ class Log:
         return timestamps.offset_for_timestamp(self._segments, timestamp_ms, self.log_start_offset)
 
     def max_timestamp(self) -> TimestampedOffset | None:
-        """The first record that has the latest timestamp; None when no record has one."""
+        """The first record that has the latest timestamp, -1 if none has one; None when there is no record."""
         self.write_pending()
         return timestamps.max_timestamp(self._segments, self.log_start_offset)
 

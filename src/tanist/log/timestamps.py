@@ -64,10 +64,10 @@ def _first_in(segment: Segment, batch: BatchAt, timestamp: int, start_offset: in
 
 
 def max_timestamp(segments: Iterable[Segment], start_offset: int) -> TimestampedOffset | None:
-    """The first record that has the latest timestamp of all; None when no record has one."""
+    """The first record that has the latest timestamp of all, -1 if no record has one; None when there is no record."""
     latest, holder = -1, None
     for segment in segments:
         timestamp = segment.latest_timestamp().timestamp
-        if timestamp > latest:
+        if holder is None or timestamp > latest:
             latest, holder = timestamp, segment
     return None if holder is None else offset_for_timestamp((holder,), latest, start_offset)

@@ -42,6 +42,15 @@ _TOP_LEVEL: dict[int, frozenset[int]] = {
     ApiKey.METADATA: frozenset({ErrorCode.REBOOTSTRAP_REQUIRED}),
 }
 """Where the top level has errors of its own: which."""
+_OF_SHARES = frozenset(
+    {
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_ACKNOWLEDGE,
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+    }
+)
+"""Where a refusal names no topics."""
 
 
 def stamped(api_key: int, version: int, frame: bytes, error_code: int, reason: str) -> bytes | None:
@@ -89,6 +98,8 @@ def error_response(request: Request, version: int, error_code: int, reason: str)
         message.protocol_name = None  # as where the coordinator refuses
     if isinstance(message, LeaveGroupResponse):
         message.members = ()  # they are named where the group is known
+    if request.API_KEY in _OF_SHARES:
+        message.responses = ()  # type: ignore[attr-defined]
     return message if _Stamp(version, error_code, reason).all_of(message) else None
 
 

@@ -245,6 +245,18 @@ def test_offsets_of_an_empty_group_are_altered_and_deleted() -> None:
         assert refused[0].response.error_code == ErrorCode.NON_EMPTY_GROUP
 
 
+def test_of_a_group_that_never_had_a_state_nothing_is_deleted() -> None:
+    rig = ShareRig()
+    rig.beat("a", 0, ("gone",))
+    rig.beat("a", -1)
+    topics = (DeleteShareGroupOffsetsRequestTopic(topic_name="t"),)
+    ticket = rig.ticket()
+    rig.carry_out(
+        rig.shard.shares.delete_offsets(DeleteShareGroupOffsetsRequest(group_id=GROUP, topics=topics), ticket)
+    )
+    assert (rig.answers[ticket].error_code, rig.answers[ticket].responses) == (0, ())
+
+
 TOPICS = [UUID(int=number) for number in (1, 2, 3)]
 
 

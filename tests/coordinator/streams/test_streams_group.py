@@ -325,9 +325,17 @@ def test_members_hear_of_others_endpoints() -> None:
         "t": tuple(range(6)),
         "g-re": tuple(range(6)),
     }
-    epoch = joined.endpoint_information_epoch
-    assert rig.go_on("m1", endpoint_information_epoch=epoch).partitions_by_user_endpoint is None
-    assert rig.join("m2").partitions_by_user_endpoint is not None
+    assert joined.endpoint_information_epoch == 0, "the first answer of a group does not count, as in Apache Kafka"
+    assert rig.go_on("m1", endpoint_information_epoch=0).partitions_by_user_endpoint is None
+    assert rig.join("m2", endpoint_information_epoch=-1).partitions_by_user_endpoint is not None
+    again = rig.join("m1", user_endpoint=Endpoint(host="h", port=8))
+    assert again.endpoint_information_epoch == 1
+    assert rig.go_on("m1").endpoint_information_epoch == 1
+    assert rig.streams.members["m1"].user_endpoint is not None
+    assert rig.join("m1").endpoint_information_epoch == 2
+    assert rig.streams.members["m1"].user_endpoint is None
+    rig.beat("m1", -1)
+    assert rig.go_on("m2", endpoint_information_epoch=2).endpoint_information_epoch == 2
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ A value is chosen by the struct and the field, else by the field, else by its ty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from random import Random
 from typing import Any
@@ -13,7 +13,9 @@ from uuid import UUID
 
 from tanist.wire.apis import ApiKey, request_class
 from tanist.wire.schema import ZERO_UUID, Array, Field, Request, Struct
-from tests.interop.requests import batches, roles
+from tests.interop.requests import batches, newer_groups, roles
+from tests.interop.requests.choosing import Choice, named, one_of
+from tests.interop.requests.newer_groups import OF_SHARES, OF_STREAMS
 from tests.interop.requests.roles import Roles
 from tests.interop.requests.symbols import Symbol
 
@@ -61,8 +63,7 @@ WEIGHTS: Mapping[int, int] = {
     ApiKey.LIST_GROUPS: 1,
     ApiKey.LIST_TRANSACTIONS: 2,
     ApiKey.DESCRIBE_LOG_DIRS: 1,
-    ApiKey.SHARE_GROUP_HEARTBEAT: 4,
-    ApiKey.SHARE_GROUP_DESCRIBE: 2,
+    **newer_groups.WEIGHTS,
     ApiKey.CREATE_ACLS: 15,
     ApiKey.DESCRIBE_ACLS: 5,
     ApiKey.DELETE_ACLS: 5,
@@ -74,7 +75,7 @@ _OF_GROUPS = frozenset(
         ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT,
         ApiKey.LEAVE_GROUP, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS, ApiKey.OFFSET_DELETE,
         ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.SHARE_GROUP_HEARTBEAT,
-        ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.LIST_GROUPS,
+        ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.LIST_GROUPS,
     }
 )  # fmt: skip
 _OF_TRANSACTIONS = frozenset(
@@ -93,24 +94,24 @@ _OF_TOPICS = frozenset(
     }
 )  # fmt: skip
 _OF_ACCESS = frozenset({ApiKey.CREATE_ACLS, ApiKey.DESCRIBE_ACLS, ApiKey.DELETE_ACLS})
+_BESIDE_SHARES = frozenset({ApiKey.PRODUCE, ApiKey.DELETE_RECORDS, ApiKey.LIST_GROUPS, ApiKey.DELETE_GROUPS})
+_BESIDE_STREAMS = frozenset(
+    {ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.TXN_OFFSET_COMMIT, ApiKey.LIST_GROUPS, ApiKey.DELETE_GROUPS}
+)
 ALL = frozenset(WEIGHTS) - _OF_ACCESS
-THEMES = (ALL, _OF_GROUPS, _OF_TRANSACTIONS, _OF_TOPICS, ALL | _OF_ACCESS)
+THEMES = (
+    ALL, _OF_GROUPS, _OF_TRANSACTIONS, _OF_TOPICS, ALL | _OF_ACCESS, OF_SHARES | _BESIDE_SHARES,
+    OF_STREAMS | _BESIDE_STREAMS,
+)  # fmt: skip
 """What a sequence is about: fewer kinds of requests meet more often."""
 
 _NAME = {each: Symbol("name", each) for each in {*TOPICS, *GROUPS, *TRANSACTIONS}}
-
-Choice = Callable[[Random], Any]
-
-
-def one_of(*values: Any) -> Choice:
-    return lambda random: random.choice(values)
-
 
 topic = one_of(
     *(_NAME[each] for each in TOPICS), *(_NAME[each] for each in TOPICS), "", "not a name", Symbol("name", "t9")
 )
 topic_id = one_of(*(Symbol("topic id", each) for each in TOPICS * 2), ZERO_UUID, UUID(int=77))
-group = one_of(*(_NAME[each] for each in GROUPS * 3), Symbol("name", "g9"), "")
+group = one_of(*(_NAME[each] for each in GROUPS * 3), *named("g9", "s0", "a0"), "")
 transaction = one_of(*(_NAME[each] for each in TRANSACTIONS * 3), Symbol("name", "x9"), "")
 acl_resource = one_of(*(_NAME[each] for each in (*TOPICS, *GROUPS * 2, *TRANSACTIONS * 2)))
 partition = one_of(0, 0, 0, 0, 1, 1, 2, -1)
@@ -266,16 +267,15 @@ BY_STRUCT: Mapping[tuple[str, str], Choice] = {
     ),
     ("ConsumerGroupHeartbeatRequest", "rebalance_timeout_ms"): one_of(30_000, 30_000, -1),
     ("Cursor", "partition_index"): one_of(0, 1, -1),
-    ("ShareGroupHeartbeatRequest", "member_epoch"): one_of(
-        0, 0, 0, *(Symbol("member epoch", 0, plus) for plus in (0, 0, 0, 1, -1)), -1, -2
-    ),
-    ("ShareGroupHeartbeatRequest", "member_id"): one_of("AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ", ""),
+    **newer_groups.BY_STRUCT,
     ("AclCreation", "resource_type"): one_of(*(2, 2, 2, 3, 3, 3, 5, 5) * 3, 0, 1, 9),
     ("AclCreation", "resource_name"): acl_resource,
 }
 
 _LENGTHS = (1, 1, 1, 1, 2, 2, 0)
 _NULL_SHARE = 0.08
+_NULL_SHARES: Mapping[tuple[str, str], float] = {("DescribeShareGroupOffsetsRequestGroup", "topics"): 0.4}
+"""Where it is worth while more often, in likely requests too."""
 _NAMED = frozenset(
     {
         "MetadataRequest",
@@ -316,6 +316,7 @@ def _struct(random: Random, kind: type[Struct], version: int, who: Roles | None)
         values["acks"] = -1
     if {"value", "name"} <= values.keys() and "value" in kind.DEFAULTS:
         values["name"], values["value"] = _setting(random)
+    newer_groups.fit(random, kind, values)
     return kind(**values)
 
 
@@ -329,8 +330,11 @@ def _value(random: Random, owner: type[Struct], field: Field, version: int, who:
     if isinstance(kind, Array):
         if name in roles.NOTHING and who is not None:
             return ()
-        if who is None and may_be_null and owner.__name__ not in _NAMED and random.random() < _NULL_SHARE:
+        null_share = _NULL_SHARES.get((owner.__name__, name), _NULL_SHARE if who is None else 0.0)
+        if may_be_null and owner.__name__ not in _NAMED and random.random() < null_share:
             return None
+        if name in newer_groups.RARE and random.random() < 0.8:
+            return ()
         inside = owner.__name__ in _NAMED or not issubclass(owner, Request)
         count = 1 if who is not None else random.choice(_LENGTHS[:-1] if inside else _LENGTHS)
         if isinstance(kind.element, str):
@@ -368,7 +372,7 @@ def _what(drawn: Struct) -> object:
 
 _KEYS = (
     "name", "topic", "topic_name", "topic_id", "partition", "partition_index", "index", "transactional_id", "group_id",
-    "member_id", "resource_name", "resource_name_filter",
+    "member_id", "resource_name", "resource_name_filter", "first_offset", "subtopology_id",
 )  # fmt: skip
 """What a part of a request is about."""
 

@@ -21,6 +21,8 @@ PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
     "group.share.assignment.interval.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
     "auto.create.topics.enable": "false",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tanist.wire.codec import encoder
 from tanist.wire.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from tests.interop.requests.newer_groups import APPLICATIONS, MEMBERS, SHARE_GROUPS
 from tests.interop.requests.symbols import Symbol
 
 
@@ -18,6 +19,10 @@ class Roles(NamedTuple):
     transaction: str | None
     """None: a producer without one."""
     topic: str
+    share_group: str
+    application: str
+    member: str
+    """Of these two."""
 
 
 Likely = Callable[[Roles, Random], Any]
@@ -25,7 +30,12 @@ Likely = Callable[[Roles, Random], Any]
 
 def draw(random: Random) -> Roles:
     return Roles(
-        random.choice(("g0", "g0", "g1")), random.choice(("x0", "x0", "x1", None)), random.choice(("t0", "t0", "t1"))
+        random.choice(("g0", "g0", "g1")),
+        random.choice(("x0", "x0", "x1", None)),
+        random.choice(("t0", "t0", "t1")),
+        random.choice(SHARE_GROUPS),
+        random.choice(APPLICATIONS),
+        random.choice((MEMBERS[0], *MEMBERS)),
     )
 
 
@@ -63,6 +73,27 @@ def _of_transaction(kind: str) -> Likely:
 
 def _new_or(known: Likely, new: Any) -> Likely:
     return lambda roles, random: new if random.random() < 0.5 else known(roles, random)
+
+
+def _share_group(roles: Roles, random: Random) -> Symbol:
+    return Symbol("name", roles.share_group)
+
+
+def _application(roles: Roles, random: Random) -> Symbol:
+    return Symbol("name", roles.application)
+
+
+def _member(roles: Roles, random: Random) -> str:
+    return roles.member
+
+
+def _of_share_group(kind: str) -> Likely:
+    return lambda roles, random: Symbol(kind, roles.share_group)
+
+
+def _session_epoch(roles: Roles, random: Random) -> Any:
+    follows = Symbol("share epoch", f"{roles.share_group}/{roles.member}")
+    return random.choice((*(follows,) * 12, 0, -1))
 
 
 SUBSCRIPTION = b"\0\0" + encoder(ConsumerProtocolSubscription, 0)(ConsumerProtocolSubscription(topics=("t0",)))
@@ -115,8 +146,40 @@ _STRUCTS: Mapping[tuple[str, str], Likely] = {
     ("CreatableTopic", "num_partitions"): _one_of(1, 2),
     ("CreatableTopic", "replication_factor"): _always(1),
     ("ConsumerGroupHeartbeatRequest", "member_id"): _always("AAAAAAAAAAAAAAAAAAAAAA"),
-    ("ShareGroupHeartbeatRequest", "member_id"): _always("AAAAAAAAAAAAAAAAAAAAAA"),
     ("ConsumerGroupHeartbeatRequest", "member_epoch"): _new_or(_of_group("member epoch"), 0),
+    **{
+        (name, "group_id"): _share_group
+        for name in (
+            "ShareGroupHeartbeatRequest",
+            "ShareFetchRequest",
+            "ShareAcknowledgeRequest",
+            "DescribeShareGroupOffsetsRequestGroup",
+            "AlterShareGroupOffsetsRequest",
+            "DeleteShareGroupOffsetsRequest",
+        )
+    },
+    ("ShareGroupDescribeRequest", "group_ids"): _share_group,
+    ("ShareGroupHeartbeatRequest", "member_id"): _member,
+    ("ShareGroupHeartbeatRequest", "member_epoch"): _new_or(_of_share_group("member epoch"), 0),
+    ("ShareFetchRequest", "member_id"): _member,
+    ("ShareFetchRequest", "share_session_epoch"): _session_epoch,
+    ("ShareFetchRequest", "max_bytes"): _always(1 << 20),
+    ("ShareAcknowledgeRequest", "member_id"): _member,
+    ("ShareAcknowledgeRequest", "share_session_epoch"): _session_epoch,
+    ("AcknowledgementBatch", "first_offset"): _of_share_group("first acquired"),
+    ("AcknowledgementBatch", "last_offset"): lambda roles, random: Symbol(
+        random.choice(("first acquired", "last acquired", "last acquired")), roles.share_group
+    ),
+    ("AcknowledgementBatch", "acknowledge_types"): _one_of(1, 1, 2, 2, 3, 4),
+    ("StreamsGroupHeartbeatRequest", "group_id"): _application,
+    ("StreamsGroupHeartbeatRequest", "member_id"): _member,
+    ("StreamsGroupHeartbeatRequest", "member_epoch"): _new_or(
+        lambda roles, random: Symbol("member epoch", roles.application), 0
+    ),
+    ("StreamsGroupHeartbeatRequest", "process_id"): lambda roles, random: f"of {roles.member}",
+    ("StreamsGroupHeartbeatRequest", "rebalance_timeout_ms"): _always(30_000),
+    ("StreamsGroupDescribeRequest", "group_ids"): _application,
+    ("TopicInfo", "name"): _always(Symbol("name", "c0")),
 }
 
 NOTHING = frozenset({"topic_partitions", "assignments", "configs"})

@@ -16,21 +16,37 @@ from tanist.wire.frames import decode_response, encode_request
 from tanist.wire.messages.create_acls_request import AclCreation, CreateAclsRequest
 from tanist.wire.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from tanist.wire.messages.describe_acls_request import DescribeAclsRequest
+from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from tanist.wire.messages.describe_share_group_offsets_request import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
 from tanist.wire.messages.describe_transactions_request import DescribeTransactionsRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
+from tanist.wire.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.join_group_request import JoinGroupRequest
+from tanist.wire.messages.list_groups_request import ListGroupsRequest
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from tanist.wire.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
+from tanist.wire.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from tanist.wire.schema import Request
 from tests.interop.raw import RawClient
 from tests.interop.requests.drawing import GROUPS, THEMES, TOPICS, TRANSACTIONS, draw
 from tests.interop.requests.known import CLOSED, KNOWN, errors, parts_ways
+from tests.interop.requests.newer_groups import APPLICATIONS, INTERNAL_TOPICS, SHARE_GROUPS
 from tests.interop.requests.symbols import Known
 from tests.interop.waiting import wait_for
 
 Step = tuple[Request, int]
 TIMEOUT_S = 15.0
+_OF_GROUPS = 32
+"""The type of a resource that is a group."""
 
 
 class Difference(NamedTuple):
@@ -101,10 +117,15 @@ class Node:
         try:
             answer = decode_response(key, version, self._client.exchange(frame))
         except OSError as error:
-            self._client.close()
-            self._client = RawClient(*self._address, timeout_s=TIMEOUT_S)
+            self.connect_again()
             return CLOSED if "hung up" in str(error) or isinstance(error, ConnectionError) else str(error)
         return self.known.answer(filled, answer, version)
+
+    def connect_again(self) -> None:
+        """Sessions end with their connection."""
+        self._client.close()
+        self._client = RawClient(*self._address, timeout_s=TIMEOUT_S)
+        self.known.forget_sessions()
 
     def begin(self) -> None:
         """Two topics, known to the broker, and empty classic groups: from these both begin with the same epochs."""
@@ -117,9 +138,10 @@ class Node:
         )
         self.ask(create, 5)
         wait_for(lambda: len(self.topics()) == 2, "the topics are there")
-        for kind, keys in enumerate(({*GROUPS, "g9"}, {*TRANSACTIONS, "x9"})):
+        for kind, keys in enumerate(({*GROUPS, "g9", *SHARE_GROUPS, *APPLICATIONS}, {*TRANSACTIONS, "x9"})):
             for key in sorted(keys):
                 self._find(self.known.prefix + key, kind)
+        self._read_from_the_start(self.known.prefix + SHARE_GROUPS[0])
         for group in sorted(set(GROUPS)):
             self._make_group(self.known.prefix + group)
         wait_for(
@@ -137,6 +159,45 @@ class Node:
             lambda: self.ask(refused, 5)["error_code"] == ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
             f"there is an empty group {group}",
         )
+
+    def _read_from_the_start(self, group: str) -> None:
+        """A share group's property; others begin at the end."""
+        name, value = "share.auto.offset.reset", "earliest"
+        change = AlterableConfig(name=name, config_operation=0, value=value)
+        resource = AlterConfigsResource(resource_type=_OF_GROUPS, resource_name=group, configs=(change,))
+        self.ask(IncrementalAlterConfigsRequest(resources=(resource,)), 1)
+        wanted = DescribeConfigsResource(resource_type=_OF_GROUPS, resource_name=group, configuration_keys=(name,))
+
+        def is_known() -> bool:
+            (found,) = self.ask(DescribeConfigsRequest(resources=(wanted,)), 4)["results"]
+            return [each["value"] for each in found["configs"]] == [value]
+
+        wait_for(is_known, f"the property of {group} is there")
+
+    def have_share_states(self, request: ShareGroupHeartbeatRequest) -> None:
+        """There is a state of each share partition that a member has subscribed to: the next heartbeat assigns it."""
+        led = self.topics()
+        names = {getattr(each, "of", None) for each in request.subscribed_topic_names or ()}
+        wanted = {name: count for name, count in led.items() if name in names}
+        group = DescribeShareGroupOffsetsRequestGroup(group_id=request.group_id, topics=None)
+
+        def are_there() -> bool:
+            (found,) = self.ask(DescribeShareGroupOffsetsRequest(groups=(group,)), 0)["groups"]
+            there = {each["topic_name"]: len(each["partitions"]) for each in found["topics"]}
+            return wanted.items() <= there.items()
+
+        with suppress(AssertionError):
+            wait_for(are_there, "the states are there", timeout_s=5.0)
+
+    def has_group(self, request: JoinGroupRequest) -> bool:
+        """Whether there is a group after a request to join it."""
+        name = getattr(request.group_id, "of", request.group_id)
+        return any(each["group_id"] == name for each in self.ask(ListGroupsRequest(), 5)["groups"])
+
+    def have_internal_topics(self) -> None:
+        """The broker has made them, after the answer to a member that needs them."""
+        with suppress(AssertionError):
+            wait_for(lambda: self.topics().keys() >= {*INTERNAL_TOPICS}, "they are there", timeout_s=5.0)
 
     def know_entries(self) -> None:
         """The broker knows the latest entry, and so those before."""
@@ -174,7 +235,8 @@ class Node:
 
     def topics(self) -> dict[str, int]:
         """How many partitions each topic of the sequence has that the broker leads; learns their ids."""
-        names = tuple(MetadataRequestTopic(name=self.known.prefix + each) for each in sorted({*TOPICS, "t9"}))
+        drawn = sorted({*TOPICS, "t9", *INTERNAL_TOPICS})
+        names = tuple(MetadataRequestTopic(name=self.known.prefix + each) for each in drawn)
         answer = self.ask(MetadataRequest(topics=names, allow_auto_topic_creation=False), 12)
         found = {each["name"]: len(each["partitions"]) for each in answer["topics"] if not each["error_code"]}
         ends = tuple(
@@ -190,6 +252,13 @@ class Node:
             for each in led
             if all(not part["error_code"] for part in each["partitions"])
         }
+
+
+MISSING_INTERNAL_TOPICS = 3
+
+
+def _statuses(answer: Any) -> Sequence[Any]:
+    return (answer.get("status") or ()) if isinstance(answer, dict) else ()
 
 
 CHANGES = frozenset({ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.CREATE_PARTITIONS})
@@ -223,11 +292,21 @@ def play(
             elif request.API_KEY in (ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS):
                 for node in (theirs, ours):
                     node.know_entries()
+            elif isinstance(request, ShareGroupHeartbeatRequest) and apache != CLOSED and not any(errors(apache)):
+                for node in (theirs, ours):
+                    node.have_share_states(request)
+            elif isinstance(request, StreamsGroupHeartbeatRequest) and any(
+                each["status_code"] == MISSING_INTERNAL_TOPICS for each in _statuses(apache)
+            ):
+                for node in (theirs, ours):
+                    node.have_internal_topics()
             elif request.API_KEY in (ApiKey.END_TXN, ApiKey.INIT_PRODUCER_ID):
                 for node in (theirs, ours):
                     node.end_transaction(request)
             if apache != tanist and _reads(request):
                 apache, tanist = _later(theirs, ours, request, version)
+            if (apache == CLOSED) != (tanist == CLOSED):
+                (ours if apache == CLOSED else theirs).connect_again()
             counts.asked[ApiKey(request.API_KEY).name] += 1
             counts.done[ApiKey(request.API_KEY).name] += apache != CLOSED and not any(errors(apache))
             if apache != tanist:
@@ -235,7 +314,10 @@ def play(
                 found.append(Difference(number, request, version, apache, tanist, reason))
                 if reason is None and not to_the_end:
                     break
-            if parts := parts_ways(request, apache, tanist):
+            parts = parts_ways(request, apache, tanist)
+            if isinstance(request, JoinGroupRequest) and theirs.has_group(request) != ours.has_group(request):
+                parts = "Apache Kafka forgets a consumer group without members when a former one joins it"
+            if parts:
                 counts.ended[parts] += 1
                 break
     finally:
@@ -251,6 +333,7 @@ READS = frozenset(
         ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.OFFSET_FOR_LEADER_EPOCH,
         ApiKey.LIST_PARTITION_REASSIGNMENTS,
         ApiKey.LIST_GROUPS, ApiKey.LIST_TRANSACTIONS, ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.DESCRIBE_LOG_DIRS,
+        ApiKey.STREAMS_GROUP_DESCRIBE, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
     }
 )  # fmt: skip
 

@@ -25,9 +25,16 @@ from tanist.wire.messages.list_groups_response import ListedGroup
 from tanist.wire.messages.list_transactions_response import TransactionState
 from tanist.wire.messages.metadata_response import MetadataResponse
 from tanist.wire.messages.offset_fetch_response import OffsetFetchResponseGroup
+from tanist.wire.messages.share_acknowledge_request import ShareAcknowledgeRequest
+from tanist.wire.messages.share_acknowledge_response import ShareAcknowledgeResponse
+from tanist.wire.messages.share_fetch_request import ShareFetchRequest
+from tanist.wire.messages.share_fetch_response import ShareFetchResponse
 from tanist.wire.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from tanist.wire.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
+from tanist.wire.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
+from tanist.wire.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
 from tanist.wire.schema import ZERO_UUID, Array, Request, Response, Struct
+from tests.interop.apache import VERSION
 from tests.interop.requests.batches import Batch, encode
 
 
@@ -60,10 +67,13 @@ UNKNOWN: Mapping[str, Any] = {
     "producer": 4242,
     "producer epoch": 0,
     "session": 77,
+    "share epoch": 0,
+    "first acquired": 0,
+    "last acquired": 0,
 }
 """What stands for a symbol that the node has not given a value yet."""
 
-NUMBERS = ("generation", "member epoch", "producer epoch")
+NUMBERS = ("generation", "member epoch", "producer epoch", "share epoch", "first acquired", "last acquired")
 
 IGNORED = frozenset(
     {
@@ -73,9 +83,12 @@ IGNORED = frozenset(
         "heartbeat_interval_ms", "documentation", "client_host", "finalized_features_epoch",
         "batch_index_error_message",
         "acquisition_lock_timeout_ms", "allow_replication_factor_change", "client_transaction_version",
+        "acknowledge_error_message", "status_detail",
     }
 )  # fmt: skip
 """Fields of answers that no client compares: times, sizes, addresses, texts."""
+NEW_IN_4_4 = frozenset({"endpoint_information_epoch", "partitions_by_user_endpoint", "task_offset_interval_ms"})
+"""Those of which 4.3 says something else."""
 
 LATEST_DRAWN_MS = 1_750_000_000_000
 """Records have earlier times, unless the topic gives them its own."""
@@ -89,8 +102,8 @@ KIND_OF = {
 }
 
 
-_BEATS = (ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest)
-_HEARTBEATS = (ConsumerGroupHeartbeatResponse, ShareGroupHeartbeatResponse)
+_BEATS = (ConsumerGroupHeartbeatRequest, ShareGroupHeartbeatRequest, StreamsGroupHeartbeatRequest)
+_HEARTBEATS = (ConsumerGroupHeartbeatResponse, ShareGroupHeartbeatResponse, StreamsGroupHeartbeatResponse)
 
 
 @dataclass
@@ -166,6 +179,30 @@ class Known:
             self._produces(transaction, answer)
         elif isinstance(answer, FetchResponse) and answer.session_id:
             self._bind(Symbol("session", 0), answer.session_id)
+        elif isinstance(request, ShareFetchRequest | ShareAcknowledgeRequest):
+            assert isinstance(answer, ShareFetchResponse | ShareAcknowledgeResponse)
+            self._learn_shares(request, answer)
+
+    def _learn_shares(
+        self,
+        request: ShareFetchRequest | ShareAcknowledgeRequest,
+        answer: ShareFetchResponse | ShareAcknowledgeResponse,
+    ) -> None:
+        """The next epoch of the session, and which records the member has."""
+        group = self._own(request.group_id)
+        if answer.error_code in (0, ErrorCode.SHARE_SESSION_NOT_FOUND):
+            goes_on = not answer.error_code and request.share_session_epoch >= 0
+            following = request.share_session_epoch + 1 if goes_on else 0
+            self._number("share epoch", f"{group}/{request.member_id}", following)
+        if isinstance(answer, ShareFetchResponse):
+            for topic in answer.responses:
+                for each in (each for part in topic.partitions for each in part.acquired_records):
+                    self._number("first acquired", group, each.first_offset)
+                    self._number("last acquired", group, each.last_offset)
+
+    def forget_sessions(self) -> None:
+        """There is another connection."""
+        self.values = {symbol: value for symbol, value in self.values.items() if symbol.kind != "share epoch"}
 
     def _own(self, name: str | None) -> str | None:
         return None if name is None else name.removeprefix(self.prefix)
@@ -190,6 +227,8 @@ class Known:
         for group in found.get("groups", ()):
             if group.get("group_state") == "Empty":
                 group.pop("assignment_epoch", None)  # nobody has an assignment
+                if group.get("group_epoch") in (0, 1):
+                    group["group_epoch"] = "of a new group"
             since = self._joined.get(group.get("group_id"))
             if since is not None and "group_epoch" in group:
                 group.update(_since(since, group))
@@ -201,7 +240,9 @@ class Known:
         found = {
             each.name: self._value(each.name, each.type, getattr(message, each.name), version)
             for each in type(message).FIELDS
-            if each.versions[0] <= version <= each.versions[1] and each.name not in IGNORED
+            if each.versions[0] <= version <= each.versions[1]
+            and each.name not in IGNORED
+            and not (VERSION.startswith("4.3.") and each.name in NEW_IN_4_4)
         }
         if isinstance(message, OffsetFetchResponseGroup) and not message.group_id:  # of all sequences
             found["topics"] = [each for each in found["topics"] if not isinstance(each.get("topic_id"), UUID)]

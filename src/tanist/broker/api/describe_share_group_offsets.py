@@ -2,7 +2,8 @@
 (key 92), version 0: the offsets of share groups, for operators.
 
 Where a group is in a partition is the start offset of its share partition. Its lag is what the partition has from there
-on, without what it is done with (KIP-1226).
+on, without what it is done with (KIP-1226), and negative beyond the end. A partition that is not there has -1 for both,
+and no error.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class ShareGroupOffsets:
                 denied = rows.DESCRIBE_SHARE_GROUP_OFFSETS_TOPIC.code
                 topics.append(_refused(topic.topic_name, topic.partitions, denied))
             elif known is None:
-                topics.append(_refused(topic.topic_name, topic.partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                topics.append(_refused(topic.topic_name, topic.partitions, ErrorCode.NONE))
             else:
                 wanted.append((topic.topic_name, known, topic.partitions))
         _Summaries(group.group_id, wanted, topics, then).ask(self.shares)
@@ -183,9 +184,6 @@ class ShareGroupOffsets:
                 response.responses = (*refusals, *response.responses)
             call.reply(response)
 
-        if denied and not request.topics:
-            call.reply(kind(responses=refusals))
-            return
         then = call.later(decided)
         coordinator = self.groups.coordinator()
         found = coordinator.find(request.group_id) if request.group_id else int(ErrorCode.INVALID_GROUP_ID)
@@ -244,15 +242,16 @@ class _Summaries:
 def _summary(index: int, outcome: Outcome, end: int | None) -> DescribeShareGroupOffsetsResponsePartition:
     state = outcome.state
     if state is None:
+        error = ErrorCode.NONE if outcome.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else outcome.error
         return DescribeShareGroupOffsetsResponsePartition(
-            partition_index=index, start_offset=_UNKNOWN, leader_epoch=0, error_code=outcome.error
+            partition_index=index, start_offset=_UNKNOWN, leader_epoch=0, error_code=error
         )
     done = state.delivery_complete_count
     return DescribeShareGroupOffsetsResponsePartition(
         partition_index=index,
         start_offset=state.start_offset,
         leader_epoch=state.leader_epoch,
-        lag=_UNKNOWN if end is None or done < 0 else max(0, end - state.start_offset - done),
+        lag=_UNKNOWN if end is None or done < 0 else end - state.start_offset - done,
     )
 
 

@@ -85,12 +85,12 @@ def transaction_error(
     error = verified.get((hosted.topic, hosted.index))
     header = BatchHeader(*HEADER.unpack_from(batch))
     producers = hosted.log.producers
+    older = producers.check_epoch(producers.entries.get(header.producer_id), header.producer_epoch).error
     if error:
-        known = producers.entries.get(header.producer_id)
-        return producers.check_epoch(known, header.producer_epoch).error or error
+        return older or error
     if error is None and not producers.is_open(header.producer_id, header.producer_epoch):
         error = ErrorCode.INVALID_TXN_STATE
-    elif producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
+    elif not older and producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
         error = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     else:
         return ErrorCode.NONE

@@ -95,6 +95,12 @@ class ShareFetch:
                 denied[place] = Delivered(ErrorCode.UNKNOWN_TOPIC_ID)
             elif not may(topic.name):
                 denied[place] = Delivered(rows.SHARE_FETCH_TOPIC.code)
+            elif place[1] not in topic.partitions:
+                denied[place] = Delivered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        answer.denied = denied
+        if not request.max_records or not request.max_bytes:
+            answer.delivered({})  # and it begins no share partition
+            return
         ask = Ask(
             session.group_id,
             Wanted(session.member_id, request.max_records, request.batch_size, request.share_acquire_mode == _EXACT),
@@ -102,7 +108,6 @@ class ShareFetch:
             request.max_bytes,
             [place for place in (*places[turn:], *places[:turn]) if place not in denied],
         )
-        answer.denied = denied
         deliveries = self.shares.deliveries()
         fetching = ShareFetching(deliveries, ask, call.later(answer.delivered), lambda: call.connection.closed)
         fetching.begin(0 if denied else request.max_wait_ms)
@@ -173,7 +178,12 @@ class _Answer:
             return
         answers = {**delivered, **self.denied}
         whole = self._request.share_session_epoch == INITIAL_EPOCH
-        shown = {place: each for place, each in answers.items() if whole or each.error or each.acquired}
+        owed = self._session.owed
+        shown = {
+            place: each for place, each in answers.items() if whole or each.error or each.acquired or place in owed
+        }
+        if not whole:
+            self._session.answered({place: each.error for place, each in shown.items()})
         shown.update((place, answers.get(place) or Delivered()) for place in errors)
         parts = {
             place: PartitionData(

@@ -101,21 +101,22 @@ class ShareFetching:
 
     def _has_enough(self) -> bool:
         missing = min(self._ask.min_bytes, self._ask.max_bytes)
-        if self._errors:
-            return True
         limits = self._deliveries.led.limits(self._ask.group_id)
-        found = False
+        found, failed, is_read = False, bool(self._errors), True
         for share in self._shares.values():
             if share.error or not share.is_led:
-                return True
+                failed = True
+                continue
             delivery = share.delivery
+            is_read = is_read and delivery is not None
             if delivery is None or not delivery.can_acquire(limits):
                 continue
             offset, upper = delivery.next_fetch_offset, self._upper(share.hosted)
             if offset < upper:
                 found = True
                 missing -= share.hosted.log.bytes_available(offset, upper)
-        return found and missing <= 0
+        # What could not be read is no reason to answer before the others' states are read.
+        return (found and missing <= 0) or (failed and is_read)
 
     def _upper(self, hosted: HostedPartition) -> int:
         high_watermark = hosted.replica.high_watermark

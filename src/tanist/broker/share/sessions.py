@@ -6,7 +6,7 @@ member's connection. Records that a member has are others' to have when its sess
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -38,6 +38,13 @@ class ShareSession:
     """That of the next request."""
     places: dict[Place, None] = field(default_factory=dict)
     """In their order."""
+    owed: set[Place] = field(default_factory=set)
+    """Those that the next answer names though it has nothing of them: they are new, or had an error."""
+
+    def answered(self, errors: Mapping[Place, int]) -> None:
+        """An answer has named these, with or without an error."""
+        self.owed.difference_update(errors)
+        self.owed.update(place for place, error in errors.items() if error and place in self.places)
 
 
 class ShareSessions:
@@ -60,7 +67,7 @@ class ShareSessions:
         self,
         key: tuple[str, str],
         epoch: int,
-        added: Iterable[Place],
+        added: Collection[Place],
         forgotten: Iterable[Place],
         *,
         acknowledges: bool,
@@ -76,9 +83,11 @@ class ShareSessions:
             return session
         session = self.acknowledging(key, epoch)
         if epoch != FINAL_EPOCH:
+            session.owed.update(place for place in added if place not in session.places)
             session.places.update(dict.fromkeys(added))
             for place in forgotten:
                 session.places.pop(place, None)
+                session.owed.discard(place)
         return session
 
     def acknowledging(self, key: tuple[str, str], epoch: int) -> ShareSession:

@@ -62,6 +62,9 @@ from tanist.wire.messages.consumer_group_heartbeat_response import (
 
 Decide = Callable[[CoordinatorKey, CoordinatorValue | None], None]
 
+DOWNGRADES = frozenset({"downgrade", "bidirectional"})
+"""Values of `group.consumer.migration.policy` with which a group goes back to the classic protocol."""
+
 
 class ConsumerGroupState(Enum):
     """States of a consumer group, by Kafka's names."""
@@ -103,8 +106,10 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
         return ConsumerGroupState.STABLE
 
     @property
-    def has_classic_members_only(self) -> bool:
-        return all(subscription.classic is not None for subscription in self.members.values())
+    def goes_back(self) -> bool:
+        """Whether members of the classic protocol alone are left, and it is to be a classic group again."""
+        allowed = bool(self.members) and self.settings.migration_policy in DOWNGRADES
+        return allowed and all(subscription.classic is not None for subscription in self.members.values())
 
     def assignor(self) -> str:
         """The one that most members prefer; the first configured one if none has a preference."""
@@ -339,10 +344,14 @@ class ConsumerGroup(ConsumerTables, CommittingMembers):
         return ConsumerGroupHeartbeatResponse(member_id=member_id, member_epoch=beat.member_epoch)
 
     def remove(self, member_ids: Iterable[str]) -> None:
-        """Remove members; their partitions go to others in the next epoch."""
+        """Remove members; their partitions go to others in the next epoch.
+
+        A group that goes back stays in its epoch: that is the generation that its members are in.
+        """
         for member_id in member_ids:
             self.erase(member_id)
-        self.bump()
+        if not self.goes_back:
+            self.bump()
 
     def erase(self, member_id: str) -> None:
         group, regex = self.group_id, self.members[member_id].regex

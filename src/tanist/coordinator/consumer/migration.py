@@ -32,7 +32,6 @@ from tanist.wire.consumer_protocol import PROTOCOL_TYPE
 from tanist.wire.group_records import GroupMetadataMember, GroupMetadataValue
 
 UPGRADES = frozenset({"upgrade", "bidirectional"})
-DOWNGRADES = frozenset({"downgrade", "bidirectional"})
 
 
 def can_upgrade(group: Membership, settings: GroupSettings) -> bool:
@@ -80,13 +79,8 @@ def upgrade(classic: Membership, group: ConsumerGroup, now_ms: int) -> None:
     group.loaded(now_ms)
 
 
-def must_downgrade(group: ConsumerGroup) -> bool:
-    """Whether only classic members are left, so that the group may be downgraded."""
-    return bool(group.members) and group.has_classic_members_only and group.settings.migration_policy in DOWNGRADES
-
-
 def downgraded(group: ConsumerGroup) -> GroupMetadataValue:
-    """The classic group of the remaining members."""
+    """The classic group of the remaining members. They are in its generation, and without a leader: they join again."""
     members: list[GroupMetadataMember] = []
     protocol = ""
     common: set[str] | None = None
@@ -117,6 +111,6 @@ def downgraded(group: ConsumerGroup) -> GroupMetadataValue:
         protocol_type=PROTOCOL_TYPE,
         generation=group.epoch,
         protocol=protocol,
-        leader=members[0].member_id if members else None,
+        leader=None,
         members=tuple(members),
     )

@@ -47,7 +47,7 @@ class ShareState:
 
     snapshot_epoch: int = 0
     state_epoch: int = 0
-    leader_epoch: int = NO_EPOCH
+    leader_epoch: int = 0
     start_offset: int = UNINITIALIZED
     delivery_complete_count: int = -1
     batches: tuple[StateBatch, ...] = ()

@@ -62,7 +62,6 @@ from tanist.wire.streams_group_records import (
 )
 
 PROTOCOL_TYPE: Final = "streams"
-_INT32_MAX: Final = 2**31 - 1
 _STANDBY_REPLICAS: Final = "num.standby.replicas"
 _RACK_TAGS: Final = "rack.aware.assignment.tags"
 
@@ -185,6 +184,7 @@ class StreamsGroup(StreamsTables, CommittingMembers):
     def heartbeat(self, beat: StreamsGroupHeartbeatRequest, client_id: str, client_host: str, now_ms: int) -> Beaten:
         """A member joins, or sends a heartbeat. `Refused` if it or its epoch is not known, or its topology no good."""
         member_id, joining = beat.member_id, beat.member_epoch == JOINING_EPOCH
+        is_new_group = self.stored is None
         reported = reported_in(beat)
         before = self.members.get(member_id)
         if before is None and joining:
@@ -216,7 +216,10 @@ class StreamsGroup(StreamsTables, CommittingMembers):
         self.be_patient(member_id, now_ms)
         if beat.shutdown_application and self._shutdown_by is None:
             self._shutdown_by = member_id
-        response = self._response(beat, reported, had, has)
+        moved = member.user_endpoint != (before.user_endpoint if before is not None else None)
+        response = self._response(beat, reported, had, has, moved=moved)
+        if is_new_group:  # Apache Kafka's counts from its second heartbeat on
+            self.endpoint_epoch = response.endpoint_information_epoch = 0
         if configured.status is not None:
             status.append(configured.status)
         if self._shutdown_by is not None:
@@ -361,16 +364,23 @@ class StreamsGroup(StreamsTables, CommittingMembers):
     # -- the answer
 
     def _response(
-        self, beat: StreamsGroupHeartbeatRequest, reported: Tasks | None, had: CurrentTasks, has: CurrentTasks
+        self,
+        beat: StreamsGroupHeartbeatRequest,
+        reported: Tasks | None,
+        had: CurrentTasks,
+        has: CurrentTasks,
+        *,
+        moved: bool,
     ) -> StreamsGroupHeartbeatResponse:
-        whole = beat.member_epoch == JOINING_EPOCH
+        """`moved`: the member has another endpoint than before."""
         timing = self.settings.streams_timing(self.group_id)
         has_places = _places(has.assigned)
-        changed = whole or _places(had.assigned) != has_places
-        if changed and self.members[beat.member_id].user_endpoint is not None:
+        changed = _places(had.assigned) != has_places
+        if moved or (changed and self.members[beat.member_id].user_endpoint is not None):
             self.endpoint_epoch += 1
         # A member that says other tasks than it has may not have heard of them: an answer may have been lost.
-        tells = changed or (reported is not None and _places(reported) != has_places)
+        unheard = reported is not None and _places(reported) != has_places
+        tells = changed or unheard or beat.member_epoch == JOINING_EPOCH
         endpoints = None
         if self.endpoint_epoch != beat.endpoint_information_epoch:
             subtopologies = self.configured().subtopologies
@@ -379,7 +389,6 @@ class StreamsGroup(StreamsTables, CommittingMembers):
             member_id=beat.member_id,
             member_epoch=has.epoch,
             heartbeat_interval_ms=timing.heartbeat_interval_ms,
-            acceptable_recovery_lag_legacy=min(timing.acceptable_recovery_lag, _INT32_MAX),
             acceptable_recovery_lag=timing.acceptable_recovery_lag,
             task_offset_interval_ms=timing.task_offset_interval_ms,
             active_tasks=ids_of(has.assigned, Role.ACTIVE, TaskIds) if tells else None,
@@ -429,8 +438,6 @@ class StreamsGroup(StreamsTables, CommittingMembers):
             self._shutdown_by = None
 
     def _erase(self, member_id: str) -> None:
-        if self.members[member_id].user_endpoint is not None:
-            self.endpoint_epoch += 1
         for key in (StreamsMemberCurrentKey, StreamsMemberTargetKey, StreamsMemberKey):
             self.emit(key(group=self.group_id, member_id=member_id), None)
         self.forget_deadlines(member_id)

@@ -18,8 +18,9 @@ from tanist.wire.streams_group_records import StreamsMemberValue
 def merged(
     before: StreamsMemberValue | None, beat: StreamsGroupHeartbeatRequest, client_id: str, client_host: str
 ) -> StreamsMemberValue:
-    """The member, after a heartbeat: fields that it omits are unchanged."""
+    """The member, after a heartbeat: fields that it omits are unchanged, but for the endpoint of one that joins."""
     old = before or StreamsMemberValue()
+    keeps_endpoint = beat.user_endpoint is None and beat.member_epoch != JOINING_EPOCH
     tags, timeout_ms = beat.client_tags, beat.rebalance_timeout_ms
     return StreamsMemberValue(
         instance_id=beat.instance_id if beat.instance_id is not None else old.instance_id,
@@ -29,7 +30,7 @@ def merged(
         rebalance_timeout_ms=timeout_ms if timeout_ms >= 0 else old.rebalance_timeout_ms,
         topology_epoch=old.topology_epoch if beat.topology is None else beat.topology.epoch,
         process_id=beat.process_id if beat.process_id is not None else old.process_id,
-        user_endpoint=beat.user_endpoint if beat.user_endpoint is not None else old.user_endpoint,
+        user_endpoint=old.user_endpoint if keeps_endpoint else beat.user_endpoint,
         client_tags=old.client_tags if tags is None else tuple(sorted(tags, key=_tag)),
     )
 

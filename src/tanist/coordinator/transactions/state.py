@@ -138,14 +138,16 @@ class TransactionValues:
         )
 
     def fenced(self, wall_ms: int) -> TransactionValues:
-        """PREPARE_ABORT with an epoch that no client has: for a timeout, or another producer that initializes.
+        """PREPARE_ABORT with the next epoch: for a timeout, or another producer that initializes.
 
-        With `transaction.version` 2 it is two epochs ahead: one ahead would look like the client's own end.
+        With `transaction.version` 2 it is as if the client had aborted, and one that does so later goes on
+        (KAFKA-19367). The last epoch is nobody's.
         """
+        epoch = min(self.producer_epoch + 1, MAX_EPOCH)
         return self._to(
             wall_ms,
-            producer_epoch=min(self.producer_epoch + (2 if self.bumps_epoch else 1), MAX_EPOCH),
-            last_epoch=NO_PRODUCER_EPOCH,
+            producer_epoch=epoch,
+            last_epoch=self.producer_epoch if self.bumps_epoch and epoch < MAX_EPOCH else NO_PRODUCER_EPOCH,
             next_producer_id=NO_PRODUCER_ID,
             state=PREPARE_ABORT,
         )

@@ -77,13 +77,7 @@ def g2_answers_before_the_commit() -> tuple[Patch, ...]:
 
 
 g3_any_generation_commits = fixed(Group, "commit_error", always(0))
-
-
-def g3b_any_epoch_commits() -> tuple[Patch, ...]:
-    return (
-        Patch(ConsumerGroup, "commit_error", always(0)),
-        Patch(ConsumerGroup, "may_commit", always(True)),
-    )
+g3b_any_epoch_commits = fixed(ConsumerGroup, "commit_error", always(0))
 
 
 # -- changes of coordinator

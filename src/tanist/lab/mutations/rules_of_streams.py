@@ -136,11 +136,7 @@ def nobody_may_take_time_to_revoke() -> tuple[Patch, ...]:
     return (Patch(StreamsGroup, "time_to_revoke", none),)
 
 
-def everybody_commits() -> tuple[Patch, ...]:
-    return (
-        Patch(CommittingMembers, "commit_error", always(int(ErrorCode.NONE))),
-        Patch(CommittingMembers, "may_commit", always(True)),
-    )
+everybody_commits = fixed(CommittingMembers, "commit_error", always(int(ErrorCode.NONE)))
 
 
 # -- topics
