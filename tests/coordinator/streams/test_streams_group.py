@@ -535,6 +535,25 @@ def test_a_static_member_that_leaves_for_a_while_keeps_its_tasks_under_a_new_id(
     assert (list(rig.streams.members), rig.streams.static_members) == (["m2"], {})
 
 
+def test_a_static_member_comes_back_on_a_process_that_follows_its_tasks() -> None:
+    """The process is a new one, so its first member was given standbys of what the second one keeps."""
+    rig = StreamsRig(AT_ONCE._replace(standby_replicas=1))
+    rig.join("m1", instance_id="i", process_id="old")
+    rig.join("m2", instance_id="j", process_id="old")
+    rig.settle("m1", "m2")
+    wanted = rig.active("m2")["1"]
+    for member, instance in (("m1", "i"), ("m2", "j")):
+        rig.beat(member, -2, instance_id=instance)
+    rig.join("m3", instance_id="i", process_id="new")
+    rig.go_on("m3")
+    followed = set(rig.has["m3"][Role.STANDBY]["1"]) & set(wanted)
+    assert followed, "it is to have standbys"
+    rig.join("m4", instance_id="j", process_id="new")
+    assert not followed & set(rig.active("m4").get("1", ()))
+    rig.settle("m3", "m4")
+    assert (rig.active("m4")["1"], rig.has["m3"].get(Role.STANDBY, {})) == (wanted, {})
+
+
 def test_a_static_member_gives_up_at_once_what_it_had_to_give_up_and_stays_for_its_session() -> None:
     rig = StreamsRig()
     rig.join("m1", instance_id="i", rebalance_timeout_ms=5_000)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
+from dataclasses import replace
 from enum import Enum
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -191,7 +192,7 @@ class StreamsGroup(StreamsTables, CommittingMembers):
             self._check_size(beat.instance_id)
         self.static_members.check(beat.instance_id, member_id, beat.member_epoch, self.epoch_of)
         if beat.instance_id is not None:
-            before = self._replace_static(beat.instance_id, member_id)
+            before = self._replace_static(beat.instance_id, member_id, beat.process_id)
         check_epoch(beat, reported, None if before is None else self.current(member_id))
         was_empty = not self.members
         member = merged(before, beat, client_id, client_host)
@@ -349,11 +350,9 @@ class StreamsGroup(StreamsTables, CommittingMembers):
 
         def is_free(key: RoleIn, index: int) -> bool:
             """Nobody works on the task that is to be worked on, and the process does not have it in another role."""
-            return not any(
-                (key.role is Role.ACTIVE and had.role is Role.ACTIVE) or self.members[holder].process_id == process_id
-                for had, holder in self.holders.get((key.subtopology_id, index), ())
-                if holder in self.members
-            )
+            holders = self.holders.get((key.subtopology_id, index), ())
+            is_worked_on = any(had.role is Role.ACTIVE for had, holder in holders if holder in self.members)
+            return not (key.role is Role.ACTIVE and is_worked_on) and not self.is_on(process_id, key, index)
 
         target = self.targets.get(member_id, {})
         has = next_current(current, self.target_epoch, target, reported, is_free, subscribed=None)
@@ -416,17 +415,25 @@ class StreamsGroup(StreamsTables, CommittingMembers):
             self.remove([member_id])
         return Beaten(StreamsGroupHeartbeatResponse(member_id=member_id, member_epoch=beat.member_epoch))
 
-    def _replace_static(self, instance_id: str, member_id: str) -> StreamsMemberValue | None:
-        """A static member is back under a new id: it takes over its old state, and has no other."""
+    def _replace_static(self, instance_id: str, member_id: str, process_id: str | None) -> StreamsMemberValue | None:
+        """A static member is back under a new id: it takes over its old state, and has no other.
+
+        Its process may be a new one, which was given some of its tasks to follow before. It gets these after that.
+        """
         old_id = self.static_members.get(instance_id)
         if old_id is None or old_id == member_id:
             return self.members.get(member_id)
         member, target, current = self.members[old_id], self.targets.get(old_id, {}), self.current(old_id)
         self._erase(old_id)
-        group = self.group_id
+        group, process = self.group_id, process_id or member.process_id
+        kept = {
+            key: {index: epoch for index, epoch in owned.items() if not self.is_on(process, key, index)}
+            for key, owned in current.assigned.items()
+        }
         self.emit(StreamsMemberKey(group=group, member_id=member_id), member)
         self.emit(StreamsMemberTargetKey(group=group, member_id=member_id), target_record(target))
-        self.emit(StreamsMemberCurrentKey(group=group, member_id=member_id), current_record(current.back()))
+        current = replace(current.back(), assigned=kept)
+        self.emit(StreamsMemberCurrentKey(group=group, member_id=member_id), current_record(current))
         return member
 
     def remove(self, member_ids: Iterable[str]) -> None:

@@ -146,6 +146,11 @@ class StreamsTables:
             keys.append(StreamsTopologyKey(group=group))
         return [(key, None) for key in keys]
 
+    def is_on(self, process_id: str, key: RoleIn, index: int) -> bool:
+        """Whether a member of this process has the task, in whatever role."""
+        holders = self.holders.get((key.subtopology_id, index), ())
+        return any(self.members[each].process_id == process_id for _, each in holders if each in self.members)
+
 
 def _places(current: CurrentTasks) -> list[tuple[RoleIn, int]]:
     owned: tuple[Mapping[RoleIn, Mapping[int, int]], ...] = (current.assigned, current.revoking)
