@@ -234,11 +234,13 @@ class ProducerStates:
         transactional: bool,
     ) -> Verdict:
         """May a client's batch be appended? `entry` is the producer's, None if it is unknown here."""
-        if entry is None or entry.epoch == NO_PRODUCER_EPOCH:
+        if entry is None:
             return _APPEND
         duplicate = entry.duplicate_of(epoch, base_sequence, sequence_after(base_sequence, last_offset_delta))
         if duplicate is not None:
             return Verdict(0, duplicate)
+        if entry.epoch == NO_PRODUCER_EPOCH:
+            return _APPEND
         who = f"producer {entry.producer_id}"
         if epoch < entry.epoch:
             return Verdict(
