@@ -211,7 +211,11 @@ class ProducerStates:
     def is_beyond_verification(self, producer_id: int, sequence: int) -> bool:
         """Whether a batch outside of the transaction that is being verified comes later than that one's first."""
         verification = self._verifications.get(producer_id)
-        return verification is not None and verification.lowest_sequence < sequence
+        if verification is None:
+            return False
+        known = self.entries.get(producer_id)
+        begins = verification.begins_anew and (known is None or not known.batches)
+        return verification.lowest_sequence < sequence or (begins and sequence > 0)
 
     def forget_verifications(self) -> None:
         """Drop those that are not recent: their producers have given up."""
