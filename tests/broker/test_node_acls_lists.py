@@ -11,6 +11,7 @@ from tanist.controller.features import SHARE_VERSION
 from tanist.events.process import AuthorizationDenied
 from tanist.wire.acls import SUPPORTED_OPERATIONS, AclOperation, ResourceType
 from tanist.wire.errors import ErrorCode
+from tanist.wire.messages.add_partitions_to_txn_request import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from tanist.wire.messages.alter_share_group_offsets_request import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -242,6 +243,21 @@ def test_a_group_is_described_to_who_may_describe_its_topics_too(groups: Secured
     (shown,) = groups.ask_as("alice", request, 1).groups
     assert (shown.error_code, len(shown.members)) == (0, 1)
     assert shown.authorized_operations == bits(DESCRIBE)
+
+
+def test_a_denied_topic_of_a_transaction_does_not_hide_one_that_is_not_there(cluster: SecuredCluster) -> None:
+    cluster.allow(
+        "alice", (AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, "tx"), (AclOperation.WRITE, TOPIC, "none")
+    )
+    cluster.allow("alice", (AclOperation.WRITE, TOPIC, "blue"))
+    names = ("red", "none", "blue")
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="tx",
+        v3_and_below_topics=tuple(AddPartitionsToTxnTopic(name=each, partitions=(0,)) for each in names),
+    )
+    answer = cluster.ask_as("alice", request, 3)
+    found = [each.results_by_partition[0].partition_error_code for each in answer.results_by_topic_v3_and_below]
+    assert found == [DENIED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED]
 
 
 def test_what_is_wrong_with_a_group_comes_before_its_denied_topics() -> None:

@@ -22,6 +22,7 @@ from tanist.wire.messages.describe_configs_request import DescribeConfigsRequest
 from tanist.wire.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from tanist.wire.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
+from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
 from tanist.wire.messages.join_group_request import JoinGroupRequest
 from tanist.wire.messages.join_group_response import JoinGroupResponse
 from tanist.wire.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
@@ -221,6 +222,12 @@ def test_whom_the_authorizer_denies_a_group_hears_of_no_protocol(version: int) -
     read = decode_response(ApiKey.JOIN_GROUP, version, encode_response(denied, version, 1)[4:])
     assert isinstance(read, JoinGroupResponse)
     assert (read.error_code, read.protocol_name) == (30, None if version >= 7 else "")
+
+
+def test_who_may_not_write_in_transactions_gets_no_producer() -> None:
+    denied = error_response(InitProducerIdRequest(transactional_id="tx"), 5, 53, "")
+    assert isinstance(denied, InitProducerIdResponse)
+    assert (denied.error_code, denied.producer_id, denied.producer_epoch) == (53, -1, -1)
 
 
 def test_who_may_not_read_a_group_hears_of_none_of_its_members() -> None:

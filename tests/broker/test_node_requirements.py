@@ -13,7 +13,13 @@ from tanist.security.controller_requirements import CONTROLLER_ROWS
 from tanist.security.requirements import BROKER_ROWS, Need, Row
 from tanist.sim.world.world import BROKER_PORT, CONTROLLER_PORT
 from tanist.wire.acls import AclOperation
-from tanist.wire.apis import FORWARDABLE
+from tanist.wire.apis import FORWARDABLE, ApiKey
+from tanist.wire.messages.alter_share_group_offsets_request import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from tanist.wire.messages.delete_groups_request import DeleteGroupsRequest
 from tanist.wire.messages.describe_groups_request import DescribeGroupsRequest
 from tanist.wire.messages.find_coordinator_request import FindCoordinatorRequest
 from tanist.wire.messages.offset_commit_request import (
@@ -108,8 +114,14 @@ def name_of(sample: Sample) -> str:
 @pytest.mark.parametrize("sample", SAMPLES, ids=name_of)
 def test_a_request_needs_what_its_rows_say(cluster: SecuredCluster, sample: Sample) -> None:
     cluster.revoke("alice")  # what a failed test has left
-    committed = OffsetCommitRequestTopic(name=TOPIC, partitions=(OffsetCommitRequestPartition(partition_index=0),))
-    cluster.ask(OffsetCommitRequest(group_id=GROUP, topics=(committed,)), 8)  # there is such a group
+    cluster.ask(DeleteGroupsRequest(groups_names=(GROUP,)), 2)
+    if sample.api in (ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS):
+        place = AlterShareGroupOffsetsRequestPartition(partition_index=0)
+        topics = (AlterShareGroupOffsetsRequestTopic(topic_name=TOPIC, partitions=(place,)),)
+        cluster.ask(AlterShareGroupOffsetsRequest(group_id=GROUP, topics=topics), 0)
+    else:
+        committed = OffsetCommitRequestTopic(name=TOPIC, partitions=(OffsetCommitRequestPartition(partition_index=0),))
+        cluster.ask(OffsetCommitRequest(group_id=GROUP, topics=(committed,)), 8)  # there is such a group
     ways = [False, True] if sample.controller and sample.api in FORWARDABLE else [False]
     for forwarded in ways:
         for version, found in answers(cluster, sample, forwarded=forwarded):

@@ -227,6 +227,14 @@ def test_a_plain_batch_does_not_overtake_the_first_one_of_a_transaction_that_is_
     assert log.append_as_leader(first, 0, 0, NOW).error == 0
 
 
+def test_a_producer_whose_transaction_begins_anew_has_its_first_plain_batch_at_sequence_0() -> None:
+    log = open_log()
+    log.producers.begin_verification(5, 0, 5, begins_anew=True)
+    later, first = (batch([b"v"], timestamps=NOW, producer_id=5, producer_epoch=0, sequence=each) for each in (3, 0))
+    assert log.append_as_leader(later, 0, 0, NOW).error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert log.append_as_leader(first, 0, 0, NOW).error == 0
+
+
 def test_a_batch_of_a_producer_without_an_epoch_is_not_recompressed() -> None:
     data = batch([b"v"], timestamps=NOW, producer_id=5, producer_epoch=-1, sequence=0)
     assert refusal(data, LogConfig(compression_type="gzip"))[0] == ErrorCode.INVALID_RECORD

@@ -68,6 +68,15 @@ def test_a_retry_of_the_last_five_is_a_duplicate() -> None:
     assert check(states, 12, 1).error == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "part of a batch is no retry"
 
 
+def test_a_producer_without_an_epoch_sends_a_batch_once_and_any_other() -> None:
+    states = ProducerStates()
+    states.append(1, -1, 0, 10, 11, 1, transactional=False)
+    duplicate = check(states, 0, 2, epoch=-1).duplicate
+    assert duplicate is not None
+    assert duplicate.first_offset == 10
+    assert check(states, 7, epoch=-1) == (0, None, None)
+
+
 def test_an_unknown_producer_may_begin_anywhere() -> None:
     """Its records may have been deleted: Kafka 4 never answers UNKNOWN_PRODUCER_ID."""
     assert check(ProducerStates(), 77) == (0, None, None)

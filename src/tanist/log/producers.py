@@ -211,7 +211,11 @@ class ProducerStates:
     def is_beyond_verification(self, producer_id: int, sequence: int) -> bool:
         """Whether a batch outside of the transaction that is being verified comes later than that one's first."""
         verification = self._verifications.get(producer_id)
-        return verification is not None and verification.lowest_sequence < sequence
+        if verification is None:
+            return False
+        known = self.entries.get(producer_id)
+        begins = verification.begins_anew and (known is None or not known.batches)
+        return verification.lowest_sequence < sequence or (begins and sequence > 0)
 
     def forget_verifications(self) -> None:
         """Drop those that are not recent: their producers have given up."""
@@ -234,11 +238,13 @@ class ProducerStates:
         transactional: bool,
     ) -> Verdict:
         """May a client's batch be appended? `entry` is the producer's, None if it is unknown here."""
-        if entry is None or entry.epoch == NO_PRODUCER_EPOCH:
+        if entry is None:
             return _APPEND
         duplicate = entry.duplicate_of(epoch, base_sequence, sequence_after(base_sequence, last_offset_delta))
         if duplicate is not None:
             return Verdict(0, duplicate)
+        if entry.epoch == NO_PRODUCER_EPOCH:
+            return _APPEND
         who = f"producer {entry.producer_id}"
         if epoch < entry.epoch:
             return Verdict(

@@ -25,11 +25,13 @@ from tanist.wire.messages.alter_client_quotas_response import EntryData as Quota
 from tanist.wire.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
 from tanist.wire.messages.alter_replica_log_dirs_response import AlterReplicaLogDirsResponse
 from tanist.wire.messages.alter_user_scram_credentials_response import AlterUserScramCredentialsResponse
+from tanist.wire.messages.init_producer_id_response import InitProducerIdResponse
 from tanist.wire.messages.join_group_response import JoinGroupResponse
 from tanist.wire.messages.leave_group_response import LeaveGroupResponse
 from tanist.wire.schema import Array, Field, Request, Response, Struct
 
 _NULL_PROTOCOL_VERSION = 7
+_NO_EPOCH = -1
 
 _TOP_LEVEL: dict[int, frozenset[int]] = {
     ApiKey.FETCH: frozenset(
@@ -98,6 +100,8 @@ def error_response(request: Request, version: int, error_code: int, reason: str)
         message.protocol_name = None  # as where the coordinator refuses
     if isinstance(message, LeaveGroupResponse):
         message.members = ()  # they are named where the group is known
+    if isinstance(message, InitProducerIdResponse):
+        message.producer_epoch = _NO_EPOCH
     if request.API_KEY in _OF_SHARES:
         message.responses = ()  # type: ignore[attr-defined]
     return message if _Stamp(version, error_code, reason).all_of(message) else None

@@ -100,6 +100,13 @@ def _fails_of_all(request: Request, version: int, apache: Any, tanist: Any) -> b
     return request.API_KEY in _OF_PARTS and errors(apache) == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
+def _streams_without_topic(request: Request, version: int, apache: Any, tanist: Any) -> bool:
+    """A member has an endpoint, and a source topic is gone: ours tells of the topic."""
+    if not isinstance(request, StreamsGroupHeartbeatRequest) or errors(apache) != [ErrorCode.UNKNOWN_SERVER_ERROR]:
+        return False
+    return errors(tanist) == [0] and [each["status_code"] for each in tanist["status"] or ()] == [1]
+
+
 def _shared_out_otherwise(request: Request, version: int, apache: Any, tanist: Any) -> bool:
     """Only which member of a share group or Streams group has which partition or task differs."""
     if request.API_KEY in (ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE):
@@ -194,6 +201,7 @@ KNOWN: Mapping[str, Explains] = {
     "Topics have properties of 4.4 and of ours": _more_properties,
     "Streams groups have static members, and hear of offsets, as in 4.4": _of_4_4,
     "Apache Kafka fails with an exception for all that was asked": _fails_of_all,
+    "A Streams group with endpoints lacks a source topic: Apache Kafka fails with an exception": _streams_without_topic,
     "A share partition without a state: while Apache Kafka asks for it, it says nothing": _being_read,
     "A member of a Streams group that says other tasks than it has hears of them again": _repeated,
     "Apache Kafka shares out partitions and tasks in the order of a hash": _shared_out_otherwise,

@@ -30,9 +30,9 @@ from tanist.wire.messages.incremental_alter_configs_request import (
 )
 from tanist.wire.messages.init_producer_id_request import InitProducerIdRequest
 from tanist.wire.messages.join_group_request import JoinGroupRequest
-from tanist.wire.messages.list_groups_request import ListGroupsRequest
 from tanist.wire.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tanist.wire.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from tanist.wire.messages.offset_delete_request import OffsetDeleteRequest
 from tanist.wire.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from tanist.wire.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from tanist.wire.schema import Request
@@ -190,9 +190,9 @@ class Node:
             wait_for(are_there, "the states are there", timeout_s=5.0)
 
     def has_group(self, request: JoinGroupRequest) -> bool:
-        """Whether there is a group after a request to join it."""
-        name = getattr(request.group_id, "of", request.group_id)
-        return any(each["group_id"] == name for each in self.ask(ListGroupsRequest(), 5)["groups"])
+        """Whether there is a group after a request to join it. A list of groups has what is committed."""
+        answer = self.ask(OffsetDeleteRequest(group_id=request.group_id), 0)
+        return bool(answer["error_code"] != ErrorCode.GROUP_ID_NOT_FOUND)
 
     def have_internal_topics(self) -> None:
         """The broker has made them, after the answer to a member that needs them."""

@@ -71,13 +71,10 @@ class AddPartitionsToTxn:
         ]
         if denied:
             # None is added: a transaction that cannot write all that it wants will not be committed.
+            partitions = _partitions_of(transaction.topics)
+            errors = self._unknown(partitions) or dict.fromkeys(partitions, int(ErrorCode.OPERATION_NOT_ATTEMPTED))
             code = int(rows.ADD_PARTITIONS_TO_TXN_TOPIC.code)
-            added(
-                {
-                    (topic, index): code if topic in denied else int(ErrorCode.OPERATION_NOT_ATTEMPTED)
-                    for topic, index in _partitions_of(transaction.topics)
-                }
-            )
+            added({each: code if each[0] in denied else error for each, error in errors.items()})
             return
         self._add(transaction, NO_BUMP_VERSION, call.later(added))
 
