@@ -104,7 +104,7 @@ def _streams_without_topic(request: Request, version: int, apache: Any, tanist: 
     """A member has an endpoint, and a source topic is gone: ours tells of the topic."""
     if not isinstance(request, StreamsGroupHeartbeatRequest) or errors(apache) != [ErrorCode.UNKNOWN_SERVER_ERROR]:
         return False
-    return errors(tanist) == [0] and [each["status_code"] for each in tanist["status"] or ()] == [1]
+    return errors(tanist) == [0] and [status["status_code"] for status in tanist.get("status") or ()] == [1]
 
 
 def _shared_out_otherwise(request: Request, version: int, apache: Any, tanist: Any) -> bool:
