@@ -304,6 +304,29 @@ def test_an_answer_names_a_partition_that_is_new_in_the_session_once() -> None:
     assert fetch(4) == [absent]
 
 
+def test_a_partition_that_is_not_there_does_not_keep_a_first_fetch_from_what_another_has() -> None:
+    """The other's state is read first."""
+    cluster = share_cluster(nodes=1, values=1)
+    member = Member(cluster, "a")
+    member.take_part()
+    parts = tuple(fetching.FetchPartition(partition_index=each) for each in (0, 7))
+    topics = (fetching.FetchTopic(topic_id=member.topic_id, partitions=parts),)
+    request = fetching.ShareFetchRequest(
+        group_id="g",
+        member_id="a",
+        share_session_epoch=0,
+        max_wait_ms=500,
+        max_bytes=1_000,
+        max_records=9,
+        topics=topics,
+    )
+    answer = cluster.ask(request, 2, client=member.client)
+    found = {
+        each.partition_index: (each.error_code, len(each.acquired_records)) for each in answer.responses[0].partitions
+    }
+    assert found == {0: (0, 1), 7: (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)}
+
+
 def test_a_partition_without_a_state_does_not_keep_a_fetch_from_what_another_has() -> None:
     cluster = share_cluster(nodes=1, values=1)
     cluster.create_topic("u", factor=1)

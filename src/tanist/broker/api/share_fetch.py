@@ -110,7 +110,7 @@ class ShareFetch:
         )
         deliveries = self.shares.deliveries()
         fetching = ShareFetching(deliveries, ask, call.later(answer.delivered), lambda: call.connection.closed)
-        fetching.begin(0 if denied else request.max_wait_ms)
+        fetching.begin(request.max_wait_ms, failed=bool(denied))
 
     def _refusal(self, request: ShareFetchRequest) -> ShareFetchResponse | None:
         if self.metadata.image.features.get(SHARE_VERSION, 0) < 1:

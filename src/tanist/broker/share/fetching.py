@@ -62,10 +62,12 @@ class ShareFetching:
         values = deliveries.values
         committed = values.text(ask.group_id, "share.isolation.level") == "read_committed"
         self._isolation_level = READ_COMMITTED if committed else READ_UNCOMMITTED
+        self._failed = False
         self.done = False
 
-    def begin(self, max_wait_ms: int) -> None:
-        """Answer at once if there is enough; else wait."""
+    def begin(self, max_wait_ms: int, *, failed: bool) -> None:
+        """Answer at once if there is enough; else wait. `failed`: the answer has errors of other partitions to tell."""
+        self._failed = failed
         for place in self._ask.places:
             found = self._deliveries.open(self._ask.group_id, place)
             if isinstance(found, int):
@@ -102,7 +104,7 @@ class ShareFetching:
     def _has_enough(self) -> bool:
         missing = min(self._ask.min_bytes, self._ask.max_bytes)
         limits = self._deliveries.led.limits(self._ask.group_id)
-        found, failed, is_read = False, bool(self._errors), True
+        found, failed, is_read = False, self._failed or bool(self._errors), True
         for share in self._shares.values():
             if share.error or not share.is_led:
                 failed = True
