@@ -166,14 +166,11 @@ ELEMENTS = {
     ApiKey.VOTE: 6,
     ApiKey.BEGIN_QUORUM_EPOCH: 6,
     ApiKey.END_QUORUM_EPOCH: 6,
-    ApiKey.SHARE_FETCH: 6,
-    ApiKey.SHARE_ACKNOWLEDGE: 6,
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: 6,
     ApiKey.READ_SHARE_GROUP_STATE: 6,
     ApiKey.WRITE_SHARE_GROUP_STATE: 6,
     ApiKey.DELETE_SHARE_GROUP_STATE: 6,
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: 6,
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: 6,
     # two of something, with that in each
     ApiKey.ADD_PARTITIONS_TO_TXN: 14,
     ApiKey.WRITE_TXN_MARKERS: 14,
@@ -189,7 +186,6 @@ ELEMENTS = {
     ApiKey.UPDATE_FEATURES: 2,
     ApiKey.SHARE_GROUP_DESCRIBE: 2,
     ApiKey.STREAMS_GROUP_DESCRIBE: 2,
-    ApiKey.DELETE_SHARE_GROUP_OFFSETS: 2,
 }
 OTHERS = {
     **{(ApiKey.ADD_PARTITIONS_TO_TXN, version): 6 for version in range(4)},  # of one transaction
