@@ -26,10 +26,6 @@ _.streamReader
 _.streamWriter
 _.__getattr__  # Python: the names of tanist.spark are imported when they are first asked for
 _.log_errors  # re2.Options
-_.cachable  # fsspec, by which DuckDB reads
-_.modified
-_.unstrip_protocol
-_._strip_protocol
 
 # Looked up by a name that is made at run time.
 _.build_increment  # broker/api/table.py: what builds the handlers of an API

@@ -14,7 +14,7 @@ from typing import Any, Final
 from tanist.lab.history.operation import NEMESIS
 from tanist.spark.jobs.audit.by_duckdb.session import Database, text
 from tanist.spark.jobs.history_files import NO_COLUMN, NO_TIME, HistoryUnfit, are_parquet, files_of
-from tanist.spark.stores import is_stored, path_of
+from tanist.spark.stores import path_of
 
 SEND: Final = 0
 POLL: Final = 1
@@ -37,10 +37,8 @@ _CARRIED: Final = ("partition", "value", "acks", "idempotent")
 def read_history(database: Database, paths: Sequence[str | Path], topics: Sequence[str]) -> None:
     """Of files, or of folders of Parquet files; without topics, of all."""
     parquet = are_parquet(paths)
-    places = [path_of(path) for path in paths]
-    if any(map(is_stored, places)):
-        database.reach_stores()
-    source = _parquet(places) if parquet else _json(places)
+    files = [database.local(file) for path in paths for file in files_of(path_of(path))]
+    source = _parquet(files) if parquet else _json(files)
     # Text is parsed once, and lines are put together once; Parquet is read again, by columns.
     kept = "view" if parquet else "table"
     database.run(f"create temp {kept} lines as {_lines(database.types(source), source)}")
@@ -71,19 +69,18 @@ def read_history(database: Database, paths: Sequence[str | Path], topics: Sequen
         database.run("drop table lines")
 
 
-def _json(paths: Sequence[Path]) -> str:
+def _json(files: Sequence[str]) -> str:
     columns = ", ".join(f"{text(name)}: {text(kind)}" for name, kind in _JSON.items())
     # A line that is no JSON, such as a last one that is not whole, has nothing.
-    return f"read_json({_names(paths)}, format = 'newline_delimited', ignore_errors = true, columns = {{{columns}}})"
+    return f"read_json({_names(files)}, format = 'newline_delimited', ignore_errors = true, columns = {{{columns}}})"
 
 
-def _parquet(paths: Sequence[Path]) -> str:
-    files = [file for path in paths for file in files_of(path)]
+def _parquet(files: Sequence[str]) -> str:
     return f"read_parquet({_names(files)}, union_by_name = true, binary_as_string = true)"
 
 
-def _names(paths: Iterable[str | Path]) -> str:
-    return "[" + ", ".join(text(str(path)) for path in paths) + "]"
+def _names(files: Iterable[str]) -> str:
+    return "[" + ", ".join(map(text, files)) + "]"
 
 
 def _lines(kinds: dict[str, Any], source: str) -> str:

@@ -10,11 +10,15 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from pathlib import Path
 from threading import Event
 from typing import Any, Final, TypeVar
 
+from tanist.spark.stores import is_stored, opened
+
 T = TypeVar("T")
 
+_COPIED_BYTES: Final = 8 << 20
 _INTERRUPT_EVERY_S: Final = 0.05
 _MACROS: Final = {
     "get(l, i)": "l[i + 1]",
@@ -59,6 +63,7 @@ class Database:
         if stopped.is_set():
             raise Stopped
         self._stopped = stopped
+        self._copies = 0
         self._folder = tempfile.TemporaryDirectory(prefix="tanist-audit-")
         # What is needed is in the package: nothing is fetched.
         self._connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
@@ -70,11 +75,23 @@ class Database:
         for name, body in _MACROS.items():
             self.run(f"create macro {name} as {body}")
 
-    def reach_stores(self) -> None:
-        """Addresses of object stores are read as files of this machine are, in ranges."""
-        from tanist.spark.jobs.audit.by_duckdb.store_files import StoreFiles
+    def local(self, path: str) -> str:
+        """A file of this machine, or a copy of one in a store, which goes with the audit.
 
-        self._connection.register_filesystem(StoreFiles())
+        DuckDB reads from a store by Python's code in threads of its own, and crashes by it.
+        """
+        if not is_stored(path):
+            return path
+        self._copies += 1
+        copy = Path(self._folder.name) / f"copy-{self._copies}"
+        file = opened(path)
+        with copy.open("wb") as out:
+            for at in range(0, file.size, _COPIED_BYTES):
+                if self._stopped.is_set():
+                    raise Stopped
+                out.write(file.read(at, _COPIED_BYTES))
+        file.close()
+        return str(copy)
 
     def run(self, sql: str) -> Any:
         if self._stopped.is_set():
