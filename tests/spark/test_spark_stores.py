@@ -169,7 +169,8 @@ def test_what_is_not_there_is_said(copy: str, folder: Path) -> None:
     assert nowhere.startswith("s3://nowhere/x cannot be reached: NoSuchBucket: ")
     assert nowhere.endswith(". Make the bucket, or name another")
     audit = ("audit", "--data", str(folder), "--history")
-    assert "is an address (s3:), and this job reads" in refusal(*audit, f"{copy}/history.jsonl")
+    assert refusal(*audit, f"{copy}/history.jsonl") == f"{copy}/history.jsonl cannot be read: No such file or directory"
+    assert "is an address (s3:), and this job reads" in refusal(*audit[:3], "--html", f"{copy}/audit.html")
     with pytest.raises(NothingThere, match="nothing below"):
         rows(f"{copy}/none")
     with pytest.raises(StoreFailed, match="an address of ftp: name a folder, or an address of s3, "):

@@ -8,6 +8,7 @@ before an address is read: folders of this machine need neither, and threads do 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -288,7 +289,7 @@ class _Listing:
         if self._sizes is None or not self.covers(address):
             return None
         if address not in self._sizes:
-            raise FileNotFoundError(f"there is no {address}")
+            raise _missing(address)
         return self._sizes[address]
 
     def inside(self, address: str) -> dict[str, None] | None:
@@ -349,17 +350,22 @@ def require_writable(folder: str) -> None:
 
 @contextmanager
 def failing(address: str) -> Iterator[None]:
-    """What goes wrong in it as `StoreFailed`; `FileNotFoundError` as it is."""
+    """What goes wrong in it as `StoreFailed`, or as `FileNotFoundError`."""
     from deltalake.exceptions import DeltaError
 
     try:
         yield
     except FileNotFoundError as error:
         if "NoSuchBucket" not in str(error):
-            raise
+            raise _missing(address) from error
         raise StoreFailed(reason(address, error)) from error
     except (OSError, DeltaError) as error:
         raise StoreFailed(reason(address, error)) from error
+
+
+def _missing(address: str) -> FileNotFoundError:
+    """As a file of this machine that is not there; Delta's library draws a tree of causes."""
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), address)
 
 
 def reason(address: str, error: Exception) -> str:

@@ -85,12 +85,14 @@ def transaction_error(
     error = verified.get((hosted.topic, hosted.index))
     header = BatchHeader(*HEADER.unpack_from(batch))
     producers = hosted.log.producers
-    older = producers.check_epoch(producers.entries.get(header.producer_id), header.producer_epoch).error
-    if error:
-        return older or error
     if error is None and not producers.is_open(header.producer_id, header.producer_epoch):
         error = ErrorCode.INVALID_TXN_STATE
-    elif not older and producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
+    elif error or producers.skips_batches(header.producer_id, header.producer_epoch, header.base_sequence):
+        older = producers.check_epoch(producers.entries.get(header.producer_id), header.producer_epoch).error
+        if error:
+            return older or error
+        if older:
+            return ErrorCode.NONE  # the append finds it
         error = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     else:
         return ErrorCode.NONE

@@ -109,8 +109,10 @@ class ShareFetch:
             [place for place in (*places[turn:], *places[:turn]) if place not in denied],
         )
         deliveries = self.shares.deliveries()
-        fetching = ShareFetching(deliveries, ask, call.later(answer.delivered), lambda: call.connection.closed)
-        fetching.begin(request.max_wait_ms, failed=bool(denied))
+        fetching = ShareFetching(
+            deliveries, ask, call.later(answer.delivered), lambda: call.connection.closed, failed=bool(denied)
+        )
+        fetching.begin(request.max_wait_ms)
 
     def _refusal(self, request: ShareFetchRequest) -> ShareFetchResponse | None:
         if self.metadata.image.features.get(SHARE_VERSION, 0) < 1:

@@ -50,9 +50,17 @@ class ShareFetching:
     """A fetch, until it is answered. It waits on partitions, on share partitions, and in the purgatory."""
 
     def __init__(
-        self, deliveries: Deliveries, ask: Ask, then: OnDelivered, is_gone: Callable[[], bool] = lambda: False
+        self,
+        deliveries: Deliveries,
+        ask: Ask,
+        then: OnDelivered,
+        is_gone: Callable[[], bool] = lambda: False,
+        *,
+        failed: bool = False,
     ) -> None:
-        """`is_gone`: the member's connection has ended, so that nobody would get the records."""
+        """`is_gone`: the member's connection has ended, so that nobody would get the records. `failed`: the answer has
+        errors of other partitions to tell.
+        """
         self._is_gone = is_gone
         self._deliveries = deliveries
         self._ask = ask
@@ -62,12 +70,11 @@ class ShareFetching:
         values = deliveries.values
         committed = values.text(ask.group_id, "share.isolation.level") == "read_committed"
         self._isolation_level = READ_COMMITTED if committed else READ_UNCOMMITTED
-        self._failed = False
+        self._failed = failed
         self.done = False
 
-    def begin(self, max_wait_ms: int, *, failed: bool) -> None:
-        """Answer at once if there is enough; else wait. `failed`: the answer has errors of other partitions to tell."""
-        self._failed = failed
+    def begin(self, max_wait_ms: int) -> None:
+        """Answer at once if there is enough; else wait."""
         for place in self._ask.places:
             found = self._deliveries.open(self._ask.group_id, place)
             if isinstance(found, int):

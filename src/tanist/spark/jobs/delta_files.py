@@ -78,21 +78,27 @@ def read(
 
 
 def _rows(schema: Any, share: Sequence[Any]) -> Iterator[Any]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     for path, values in share:
         with failing(path), pq.ParquetFile(readable(path)) as file:
             for batch in file.iter_batches(_ROWS):
-                columns = []
-                for name, kind in zip(schema.names, schema.types):
-                    if name in values:
-                        columns.append(pa.repeat(pa.scalar(values[name]).cast(kind), batch.num_rows))
-                    elif name in batch.schema.names:
-                        columns.append(batch.column(name).cast(kind))
-                    else:
-                        columns.append(pa.nulls(batch.num_rows, kind))
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+                yield in_schema(batch, schema, values)
+
+
+def in_schema(batch: Any, schema: Any, values: Mapping[str, str]) -> Any:
+    """An Arrow batch with the columns of a schema: those in `values` are the same in all rows, those it lacks null."""
+    import pyarrow as pa
+
+    columns = []
+    for name, kind in zip(schema.names, schema.types):
+        if name in values:
+            columns.append(pa.repeat(pa.scalar(values[name]).cast(kind), batch.num_rows))
+        elif name in batch.schema.names:
+            columns.append(batch.column(name).cast(kind))
+        else:
+            columns.append(pa.nulls(batch.num_rows, kind))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def written(table: str, by: tuple[str, ...], measured: str | None, batches: Iterator[Any]) -> Iterator[Any]:

@@ -6,6 +6,7 @@ Of both engines.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -36,11 +37,8 @@ def _is_parquet(path: Path) -> bool:
 
 def first_bytes(path: Path, length: int) -> bytes:
     """Of a file; fewer if it has no more. `OSError`, `StoreFailed`."""
-    file = opened(str(path))
-    try:
+    with closing(opened(str(path))) as file:
         return file.read(0, length)
-    finally:
-        file.close()
 
 
 def files_of(path: Path) -> list[str]:

@@ -104,7 +104,7 @@ def readable_histories(names: Iterable[str | Path]) -> None:
             elif not first_bytes(path, 1 << 16).strip():
                 raise NothingToJudge(f"{path} is empty: there is nothing to judge")
         except OSError as error:
-            raise Unfit(f"{path} cannot be read: {error.strerror or error}") from error
+            raise Unfit(f"{path} cannot be read: {error.strerror}") from error
 
 
 def cluster_topics(cluster: Connecting, topics: Iterable[str]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Event
 from typing import Any, Final, TypeVar
@@ -84,13 +84,11 @@ class Database:
             return path
         self._copies += 1
         copy = Path(self._folder.name) / f"copy-{self._copies}"
-        file = opened(path)
-        with copy.open("wb") as out:
+        with closing(opened(path)) as file, copy.open("wb") as out:
             for at in range(0, file.size, _COPIED_BYTES):
                 if self._stopped.is_set():
                     raise Stopped
                 out.write(file.read(at, _COPIED_BYTES))
-        file.close()
         return str(copy)
 
     def run(self, sql: str) -> Any:

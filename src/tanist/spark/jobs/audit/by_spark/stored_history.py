@@ -14,6 +14,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from tanist.spark.jobs.dealt import dealt
+from tanist.spark.jobs.delta_files import in_schema
 from tanist.spark.stores import failing, opened, readable
 
 SHARE_BYTES: Final = 32 << 20
@@ -72,15 +73,10 @@ def rows(spark: SparkSession, files: Sequence[str], names: Collection[str]) -> D
 
 
 def _rows_of(schema: Any, share: tuple[str, int]) -> Iterator[Any]:
-    import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 
     path, group = share
     with failing(path), ParquetFile(readable(path)) as file:
         there = [name for name in schema.names if name in file.schema_arrow.names]
         for batch in file.iter_batches(row_groups=[group], columns=there):
-            columns = [
-                batch.column(each.name).cast(each.type) if each.name in there else pa.nulls(batch.num_rows, each.type)
-                for each in schema
-            ]
-            yield pa.record_batch(columns, schema)
+            yield in_schema(batch, schema, {})
