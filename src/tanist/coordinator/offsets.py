@@ -124,8 +124,7 @@ class GroupOffsets(GroupTable):
             return members.commit_error(member_id, generation_id, self._places(request.topics))
         if group is not None:
             return group.commit_error(member_id, request.group_instance_id, generation_id)
-        missing = ErrorCode.GROUP_ID_NOT_FOUND if exact else ErrorCode.ILLEGAL_GENERATION
-        return _NO_ERROR if generation_id < 0 else int(missing)
+        return _missing_group_error(generation_id, exact=exact)
 
     def txn_commit(self, request: TxnOffsetCommitRequest, ticket: object, *, exact: bool = False) -> list[Effect]:
         """Commit offsets within a transaction (KIP-447): they count with its marker. Topics are named by name.
@@ -170,8 +169,7 @@ class GroupOffsets(GroupTable):
             return ErrorCode.ILLEGAL_GENERATION if error == ErrorCode.STALE_MEMBER_EPOCH and not exact else error
         group = self.classic(request.group_id)
         if group is None:
-            missing = ErrorCode.GROUP_ID_NOT_FOUND if exact else ErrorCode.ILLEGAL_GENERATION
-            return _NO_ERROR if generation_id < 0 else int(missing)
+            return _missing_group_error(generation_id, exact=exact)
         ids = (request.member_id, request.group_instance_id, generation_id)
         return _NO_ERROR if unnamed else group.commit_error(*ids, transactional=True)
 
@@ -308,6 +306,13 @@ class GroupOffsets(GroupTable):
             if place[0] not in in_use and expires_ms <= wall_ms and not self.pending.is_unstable(group_id, place):
                 old.append(place)
         return old
+
+
+def _missing_group_error(generation_id: int, *, exact: bool) -> int:
+    """Of a commit to a group that is not there: one that names no generation makes it."""
+    if generation_id < 0:
+        return _NO_ERROR
+    return ErrorCode.GROUP_ID_NOT_FOUND if exact else ErrorCode.ILLEGAL_GENERATION
 
 
 def _existence_error(index: int, partition_count: int) -> int:
